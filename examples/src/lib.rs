@@ -1,0 +1,1 @@
+//! Programs in reading order; see the `examples` directory beside this file.
