@@ -1,4 +1,8 @@
 //! core
 
 pub mod duration;
+#[cfg(feature = "store")]
+pub mod form;
+#[cfg(feature = "store")]
+mod number;
 pub mod placeholder;
