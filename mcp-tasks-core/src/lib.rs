@@ -4,5 +4,7 @@ pub mod duration;
 #[cfg(feature = "store")]
 pub mod form;
 #[cfg(feature = "store")]
+pub mod ledger;
+#[cfg(feature = "store")]
 mod number;
 pub mod placeholder;

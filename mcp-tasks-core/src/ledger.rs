@@ -1,0 +1,5 @@
+//! The replay ledger.
+
+mod fingerprint;
+
+pub use fingerprint::*;
