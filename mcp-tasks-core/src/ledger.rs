@@ -14,7 +14,7 @@ mod fingerprint;
 mod mismatch;
 
 pub use cursor::{Asked, Cursor, Fault, Looked, Question, Suspension};
-pub use fingerprint::{Fingerprint, canonical_json};
+pub use fingerprint::{Fingerprint, InvalidFingerprint, canonical_json};
 pub use mismatch::{Divergence, Mismatch};
 
 /// What kind of call on the context an entry records.
