@@ -86,6 +86,13 @@ pub(crate) async fn progress(call: &Call<'_>) -> Result<CallToolResult, Stop> {
     Ok(text("Progress went from 0 to 100."))
 }
 
+/// `test_reconnection`: rmcp leaves it to the client to drop the stream. One that does fetches the answer with
+/// `Last-Event-ID`.
+pub(crate) async fn reconnection() -> CallToolResult {
+    tokio::time::sleep(2 * PAUSE).await;
+    text("This answer waits for a client that lost the stream.")
+}
+
 /// `test_tool_with_logging` and `test_logging_tool`.
 pub(crate) async fn logging(call: &Call<'_>) -> Result<CallToolResult, Stop> {
     for message in [

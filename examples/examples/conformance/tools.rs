@@ -113,6 +113,7 @@ pub(crate) fn list(changes: &Changes) -> Vec<Tool> {
             "Returns a text, an image and a resource",
             none(),
         ),
+        tool("test_reconnection", "Answers after a moment", none()),
         tool(
             "test_sampling",
             "Passes a prompt to the client's model",
@@ -179,6 +180,7 @@ pub(crate) async fn call(name: &str, call: &Call<'_>) -> Result<CallToolResponse
         "test_logging_tool" | "test_tool_with_logging" => content::logging(call).await,
         "test_missing_capability" => rounds::needs_sampling(call).await,
         "test_multiple_content_types" => Ok(content::multiple_content_types()),
+        "test_reconnection" => Ok(content::reconnection().await),
         "test_sampling" => rounds::sampling(call).await,
         "test_simple_text" => Ok(content::simple_text()),
         "test_streaming_elicitation" => rounds::streaming_elicitation(call).await,
