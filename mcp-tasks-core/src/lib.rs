@@ -1,1 +1,4 @@
 //! core
+
+pub mod duration;
+pub mod placeholder;
