@@ -1,1 +1,40 @@
-//! facade
+//! Durable, long-running MCP tools on rmcp: annotate an async function, get a task.
+
+// So that what the attributes write, `::mcp_tasks::…`, is right in this crate too.
+extern crate self as mcp_tasks;
+
+mod argument;
+mod caller;
+mod config;
+mod context;
+mod descriptor;
+mod error;
+mod form;
+mod output;
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+mod registry;
+mod schema;
+mod settings;
+mod start;
+mod state;
+
+pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
+pub use rmcp;
+pub use schemars;
+pub use serde;
+
+pub use crate::argument::{ArgumentProblem, Args, Arguments, ToolArgument, invalid_arguments_result};
+pub use crate::caller::{Caller, Denied, Guard};
+pub use crate::config::{Config, ConfigBuilder};
+pub use crate::context::{ElicitError, Principal, ToolContext};
+pub use crate::descriptor::{
+    SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
+};
+pub use crate::error::ToolError;
+pub use crate::form::{ElicitChoice, ElicitField, ElicitForm, form_schema, form_schema_json};
+pub use crate::output::{ToolFailure, ToolOutput};
+pub use crate::settings::{Secret, Settings, Transport};
+pub use crate::start::{StartError, StartProblem, StartProblems};
+pub use crate::state::State;
