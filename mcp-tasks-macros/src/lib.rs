@@ -1,1 +1,61 @@
-//! macros
+//! The attributes of `mcp-tasks`. Depend on `mcp-tasks`, which re-exports them: what they write uses its hidden parts.
+//!
+//! One file is one pass: `attr` reads the attribute, `item` the function, `check` holds the rules over both, `expand`
+//! writes the registration and `fallback` what stands in for it after an error. All passes report into one `diag` and go
+//! on, so that one compilation shows every mistake.
+
+mod attr;
+mod check;
+mod diag;
+mod expand;
+mod fallback;
+mod form;
+mod item;
+
+use proc_macro::TokenStream;
+
+/// Makes a function a tool that runs as a task for clients that declare the tasks extension.
+///
+/// The function stays what it is and can be called as before. Its parameters are the arguments of the tool, each one a
+/// property of the input schema: the doc comment of the parameter is the description, an `Option` may be left out. Not
+/// arguments but given by the server are parameters of the types `ToolContext`, `State<T>` and `Caller`, known by these
+/// names; `Args<T>` takes all arguments in one type. A function that is not async runs on a thread where it may block.
+///
+/// Beside the function a type of the same name stands for the tool, for registration by hand. Every tool of the program
+/// is otherwise collected at link time.
+///
+/// | key | value | without it |
+/// |---|---|---|
+/// | `name` | text | the name of the function |
+/// | `title` | text | none |
+/// | `description` | text | the doc comment |
+/// | `ttl` | duration or `unlimited`: how long the task is kept from its creation | `mcp.tasks.default-ttl` |
+/// | `poll_interval` | duration: how often clients should look | `mcp.tasks.default-poll-interval` |
+/// | `required` | alone, or `true` or `false`: refuse clients without the extension | `false` |
+/// | `version` | text: a parked task of another version fails rather than go on | any version goes on |
+/// | `read_only`, `destructive`, `idempotent`, `open_world` | alone, or `true` or `false`: hints to clients | no hint |
+/// | `guard` | path of an `async fn(&Caller) -> Result<(), Denied>` | everyone may call |
+/// | `crate` | text: the path of `mcp-tasks`, where it is re-exported or renamed | `::mcp_tasks` |
+///
+/// Every text may hold `${key}` and `${key:default}`, filled from configuration at start-up. Durations are ISO 8601, as
+/// `PT1H30M`, or human, as `1h 30m`; a mistake in one that is written out is a compile error.
+#[proc_macro_attribute]
+pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::tool(attr::Kind::Task, arguments.into(), item.into()).into()
+}
+
+/// Makes a function a tool that always answers in the call itself.
+///
+/// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required` and `version`.
+#[proc_macro_attribute]
+pub fn mcp_tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::tool(attr::Kind::Tool, arguments.into(), item.into()).into()
+}
+
+/// Makes a struct a form that a tool can ask a person to fill in, or an enum without data a choice in one.
+///
+/// Needs `Deserialize` and `JsonSchema` beside it. `#[elicit(crate = "path")]` names `mcp-tasks` where it is renamed.
+#[proc_macro_derive(ElicitForm, attributes(elicit))]
+pub fn elicit_form(item: TokenStream) -> TokenStream {
+    form::derive(item.into()).into()
+}

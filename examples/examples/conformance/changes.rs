@@ -85,9 +85,7 @@ impl Changes {
             let accepted = subscription.accepted();
             let sink = subscription.sink();
             let sent = match change {
-                Ok(Change::Tools) if accepted.tools_list_changed == Some(true) => {
-                    sink.notify_tool_list_changed().await
-                }
+                Ok(Change::Tools) if accepted.tools_list_changed == Some(true) => sink.notify_tool_list_changed().await,
                 Ok(Change::Prompts) if accepted.prompts_list_changed == Some(true) => {
                     sink.notify_prompt_list_changed().await
                 }

@@ -8,15 +8,16 @@
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolResult, ContentBlock, LoggingLevel, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ResourceContents,
+    CallToolResult, ContentBlock, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ResourceContents,
 };
 use serde_json::json;
 
 use crate::questions::{Call, Stop};
 
 /// A PNG image of one red pixel.
-pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+pub(crate) const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 /// A WAV file without a single sample.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
@@ -44,19 +45,16 @@ pub(crate) fn audio() -> CallToolResult {
 
 /// `test_embedded_resource`.
 pub(crate) fn embedded_resource() -> CallToolResult {
-    let resource = ResourceContents::text(
-        "This is an embedded resource content.",
-        "test://embedded-resource",
-    )
-    .with_mime_type("text/plain");
+    let resource = ResourceContents::text("This is an embedded resource content.", "test://embedded-resource")
+        .with_mime_type("text/plain");
     CallToolResult::success(vec![ContentBlock::resource(resource)])
 }
 
 /// `test_multiple_content_types`.
 pub(crate) fn multiple_content_types() -> CallToolResult {
     let data = json!({ "test": "data", "value": 123 });
-    let resource = ResourceContents::text(data.to_string(), "test://mixed-content-resource")
-        .with_mime_type("application/json");
+    let resource =
+        ResourceContents::text(data.to_string(), "test://mixed-content-resource").with_mime_type("application/json");
     CallToolResult::success(vec![
         ContentBlock::text("Multiple content types test:"),
         ContentBlock::image(PNG, "image/png"),

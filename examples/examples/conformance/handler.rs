@@ -15,12 +15,10 @@ use rmcp::{
     RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
-        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec,
-        SealOptions, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-        SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-        UnsubscribeRequestParams,
+        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, RequestStateCodec, SealOptions, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+        SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -119,9 +117,7 @@ impl States {
 
     /// Good for this operation only, and not for long.
     pub(crate) fn seal(&self, kept: &Kept, operation: &str) -> Result<String, ErrorData> {
-        let options = SealOptions::new()
-            .associated_data(operation.as_bytes())
-            .ttl(STATE_TTL);
+        let options = SealOptions::new().associated_data(operation.as_bytes()).ttl(STATE_TTL);
         self.0
             .seal_json_with(kept, &options)
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))
@@ -147,15 +143,12 @@ impl ServerHandler for Fixtures {
             .enable_tools()
             .enable_tool_list_changed()
             .build();
-        ServerConfig::new(capabilities).with_server_info(Implementation::new(
-            "mcp-tasks-conformance",
-            env!("CARGO_PKG_VERSION"),
-        ))
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("mcp-tasks-conformance", env!("CARGO_PKG_VERSION")))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.changes
-            .forward(context.peer, Arc::downgrade(&self.session));
+        self.changes.forward(context.peer, Arc::downgrade(&self.session));
     }
 
     async fn complete(
@@ -174,11 +167,7 @@ impl ServerHandler for Fixtures {
         if questions::in_rounds(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
-        *self
-            .session
-            .level
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = request.level;
+        *self.session.level.lock().unwrap_or_else(PoisonError::into_inner) = request.level;
         Ok(())
     }
 
@@ -230,10 +219,7 @@ impl ServerHandler for Fixtures {
         resources::read(&request.uri, &self.changes).map(Into::into)
     }
 
-    fn accepted_subscription_filter(
-        &self,
-        requested: &SubscriptionFilter,
-    ) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         Some(requested.clone())
     }
 
@@ -246,11 +232,7 @@ impl ServerHandler for Fixtures {
         request: SubscribeRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut watched = self
-            .session
-            .watched
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.session.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.insert(request.uri);
         Ok(())
     }
@@ -260,11 +242,7 @@ impl ServerHandler for Fixtures {
         request: UnsubscribeRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut watched = self
-            .session
-            .watched
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.session.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.remove(&request.uri);
         Ok(())
     }
@@ -278,9 +256,7 @@ impl ServerHandler for Fixtures {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::list(&self.changes)
-            .into_iter()
-            .find(|tool| tool.name == name)
+        tools::list(&self.changes).into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(

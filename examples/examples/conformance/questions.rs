@@ -13,10 +13,9 @@ use std::collections::BTreeMap;
 use rmcp::{
     RoleServer,
     model::{
-        CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, CreateMessageResult,
-        ElicitResult, ElicitationAction, ErrorData, GetPromptResponse, GetPromptResult,
-        InputRequest, InputRequiredResult, InputResponses, JsonObject, ListRootsResult,
-        LoggingLevel, ProtocolVersion,
+        CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, CreateMessageResult, ElicitResult,
+        ElicitationAction, ErrorData, GetPromptResponse, GetPromptResult, InputRequest, InputRequiredResult,
+        InputResponses, JsonObject, ListRootsResult, LoggingLevel, ProtocolVersion,
     },
     service::{RequestContext, ServiceError},
 };
@@ -71,23 +70,17 @@ impl From<ServiceError> for Stop {
 
 impl Stop {
     /// The end of a `tools/call`.
-    pub(crate) fn of_tool(
-        result: Result<CallToolResult, Self>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    pub(crate) fn of_tool(result: Result<CallToolResult, Self>) -> Result<CallToolResponse, ErrorData> {
         match result {
             Ok(result) => Ok(result.into()),
             Err(Self::Asked(rounds)) => Ok(rounds.into()),
-            Err(Self::Failed(text)) => {
-                Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into())
-            }
+            Err(Self::Failed(text)) => Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into()),
             Err(Self::Error(error)) => Err(error),
         }
     }
 
     /// The end of a `prompts/get`.
-    pub(crate) fn of_prompt(
-        result: Result<GetPromptResult, Self>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+    pub(crate) fn of_prompt(result: Result<GetPromptResult, Self>) -> Result<GetPromptResponse, ErrorData> {
         match result {
             Ok(result) => Ok(result.into()),
             Err(Self::Asked(rounds)) => Ok(rounds.into()),
@@ -160,11 +153,7 @@ impl<'a> Call<'a> {
             return Ok(Answers(answers));
         }
         for (key, question) in &questions {
-            if let Some(answer) = self
-                .responses
-                .get(*key)
-                .filter(|answer| fits(question, answer))
-            {
+            if let Some(answer) = self.responses.get(*key).filter(|answer| fits(question, answer)) {
                 answers.insert((*key).to_owned(), answer.clone());
             }
         }
@@ -184,10 +173,7 @@ impl<'a> Call<'a> {
             .map(|kept| self.fixtures.states().seal(kept, &self.operation))
             .transpose()?;
         let questions = questions.map(|(key, question)| (key.to_owned(), question));
-        Ok(Stop::Asked(InputRequiredResult::new(
-            Some(questions.into()),
-            state,
-        )))
+        Ok(Stop::Asked(InputRequiredResult::new(Some(questions.into()), state)))
     }
 
     /// What a client gets that cannot be asked.
@@ -197,14 +183,8 @@ impl<'a> Call<'a> {
                 "elicitation",
                 ClientCapabilities::builder().enable_elicitation().build(),
             ),
-            InputRequest::CreateMessage(_) => (
-                "sampling",
-                ClientCapabilities::builder().enable_sampling().build(),
-            ),
-            _ => (
-                "roots",
-                ClientCapabilities::builder().enable_roots().build(),
-            ),
+            InputRequest::CreateMessage(_) => ("sampling", ClientCapabilities::builder().enable_sampling().build()),
+            _ => ("roots", ClientCapabilities::builder().enable_roots().build()),
         };
         if self.in_rounds() {
             ErrorData::missing_required_client_capability(required).into()
@@ -216,12 +196,8 @@ impl<'a> Call<'a> {
     async fn request(&self, question: InputRequest) -> Result<Value, Stop> {
         let peer = &self.context.peer;
         let answer = match question {
-            InputRequest::Elicitation(request) => {
-                serde_json::to_value(peer.create_elicitation(request.params).await?)
-            }
-            InputRequest::CreateMessage(request) => {
-                serde_json::to_value(peer.create_message(request.params).await?)
-            }
+            InputRequest::Elicitation(request) => serde_json::to_value(peer.create_elicitation(request.params).await?),
+            InputRequest::CreateMessage(request) => serde_json::to_value(peer.create_message(request.params).await?),
             InputRequest::ListRoots(_) => serde_json::to_value(peer.list_roots().await?),
             _ => Ok(Value::Null),
         };
@@ -255,9 +231,7 @@ fn fits(question: &InputRequest, answer: &Value) -> bool {
     match question {
         InputRequest::Elicitation(_) => ElicitResult::deserialize(answer).is_ok_and(|result| {
             result.action != ElicitationAction::Accept
-                || result
-                    .content
-                    .is_some_and(|content| has_required(question, &content))
+                || result.content.is_some_and(|content| has_required(question, &content))
         }),
         InputRequest::CreateMessage(_) => CreateMessageResult::deserialize(answer).is_ok(),
         InputRequest::ListRoots(_) => ListRootsResult::deserialize(answer).is_ok(),
@@ -315,17 +289,9 @@ impl Answers {
 
     /// The text of a sampled message.
     pub(crate) fn message(&self, key: &str) -> String {
-        let content = self
-            .0
-            .get(key)
-            .map_or(&Value::Null, |answer| &answer["content"]);
-        let blocks = content
-            .as_array()
-            .map_or(std::slice::from_ref(content), Vec::as_slice);
-        blocks
-            .iter()
-            .filter_map(|block| block["text"].as_str())
-            .collect()
+        let content = self.0.get(key).map_or(&Value::Null, |answer| &answer["content"]);
+        let blocks = content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice);
+        blocks.iter().filter_map(|block| block["text"].as_str()).collect()
     }
 
     /// The URIs of the client's roots.
@@ -373,6 +339,5 @@ pub(crate) fn roots() -> Result<InputRequest, ErrorData> {
 }
 
 fn question(value: Value) -> Result<InputRequest, ErrorData> {
-    serde_json::from_value(value)
-        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }

@@ -1,8 +1,8 @@
 //! Resources and resource templates.
 
 use rmcp::model::{
-    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate,
+    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate,
 };
 use serde_json::json;
 
@@ -40,21 +40,18 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
 /// `resources/read`.
 pub(crate) fn read(uri: &str, changes: &Changes) -> Result<ReadResourceResult, ErrorData> {
     let contents = match uri {
-        TEXT => ResourceContents::text("This is the content of the static text resource.", uri)
-            .with_mime_type("text/plain"),
+        TEXT => {
+            ResourceContents::text("This is the content of the static text resource.", uri).with_mime_type("text/plain")
+        }
         BINARY => ResourceContents::blob(PNG, uri).with_mime_type("image/png"),
-        WATCHED => ResourceContents::text(format!("revision {}", changes.revision()), uri)
-            .with_mime_type("text/plain"),
+        WATCHED => ResourceContents::text(format!("revision {}", changes.revision()), uri).with_mime_type("text/plain"),
         _ => {
             let id = uri
                 .strip_prefix("test://template/")
                 .and_then(|rest| rest.strip_suffix("/data"))
                 .filter(|id| !id.is_empty() && !id.contains('/'))
-                .ok_or_else(|| {
-                    ErrorData::resource_not_found("Resource not found", Some(json!({ "uri": uri })))
-                })?;
-            let data =
-                json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
+                .ok_or_else(|| ErrorData::resource_not_found("Resource not found", Some(json!({ "uri": uri }))))?;
+            let data = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
             ResourceContents::text(data.to_string(), uri).with_mime_type("application/json")
         }
     };

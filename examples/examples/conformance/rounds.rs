@@ -14,10 +14,7 @@ type ToolResult = Result<CallToolResult, Stop>;
 pub(crate) async fn sampling(call: &Call<'_>) -> ToolResult {
     let question = questions::sample(argument(call, "prompt")?, 100)?;
     let answers = call.ask([("completion", question)], None).await?;
-    Ok(text(format!(
-        "LLM response: {}",
-        answers.message("completion")
-    )))
+    Ok(text(format!("LLM response: {}", answers.message("completion"))))
 }
 
 /// `test_elicitation`.
@@ -78,23 +75,15 @@ pub(crate) async fn elicitation_enums(call: &Call<'_>) -> ToolResult {
 }
 
 async fn completed_form(call: &Call<'_>, message: &str, schema: Value) -> ToolResult {
-    let answers = call
-        .ask([("form", questions::form(message, schema)?)], None)
-        .await?;
-    Ok(text(format!(
-        "Elicitation completed: {}",
-        answers.outcome("form")
-    )))
+    let answers = call.ask([("form", questions::form(message, schema)?)], None).await?;
+    Ok(text(format!("Elicitation completed: {}", answers.outcome("form"))))
 }
 
 /// `test_input_required_result_elicitation`.
 pub(crate) async fn ask_name(call: &Call<'_>) -> ToolResult {
     let question = questions::text_form("What is your name?", "name")?;
     let answers = call.ask([("user_name", question)], None).await?;
-    Ok(text(format!(
-        "Hello, {}!",
-        answers.field("user_name", "name")
-    )))
+    Ok(text(format!("Hello, {}!", answers.field("user_name", "name"))))
 }
 
 /// `test_input_required_result_sampling`.
@@ -106,13 +95,8 @@ pub(crate) async fn ask_model(call: &Call<'_>) -> ToolResult {
 
 /// `test_input_required_result_list_roots`.
 pub(crate) async fn ask_roots(call: &Call<'_>) -> ToolResult {
-    let answers = call
-        .ask([("client_roots", questions::roots()?)], None)
-        .await?;
-    Ok(text(format!(
-        "Roots: {}",
-        answers.roots("client_roots").join(", ")
-    )))
+    let answers = call.ask([("client_roots", questions::roots()?)], None).await?;
+    Ok(text(format!("Roots: {}", answers.roots("client_roots").join(", "))))
 }
 
 /// `test_input_required_result_request_state` and `test_input_required_result_tampered_state`: an answer counts only
@@ -126,19 +110,13 @@ pub(crate) async fn confirm_with_state(call: &Call<'_>) -> ToolResult {
     if call.in_rounds() && call.kept.is_none() {
         return Err(call.asked([("confirm", question)], Some(&Kept::default()))?);
     }
-    Ok(text(format!(
-        "state-ok: {}",
-        answers.field("confirm", "ok")
-    )))
+    Ok(text(format!("state-ok: {}", answers.field("confirm", "ok"))))
 }
 
 /// `test_input_required_result_multiple_inputs`: a form, a prompt and the roots in one round.
 pub(crate) async fn ask_all(call: &Call<'_>) -> ToolResult {
     let questions = [
-        (
-            "user_name",
-            questions::text_form("What is your name?", "name")?,
-        ),
+        ("user_name", questions::text_form("What is your name?", "name")?),
         ("greeting", questions::sample("Generate a greeting", 50)?),
         ("client_roots", questions::roots()?),
     ];
@@ -158,9 +136,7 @@ pub(crate) async fn two_rounds(call: &Call<'_>) -> ToolResult {
         Some(name) => name,
         None => {
             let question = questions::text_form("Step 1: What is your name?", "name")?;
-            let answers = call
-                .ask([("step1", question)], Some(&Kept::default()))
-                .await?;
+            let answers = call.ask([("step1", question)], Some(&Kept::default())).await?;
             answers.field("step1", "name")
         }
     };
@@ -169,10 +145,7 @@ pub(crate) async fn two_rounds(call: &Call<'_>) -> ToolResult {
         name: Some(name.clone()),
     };
     let answers = call.ask([("step2", question)], Some(&kept)).await?;
-    Ok(text(format!(
-        "{name} likes {}.",
-        answers.field("step2", "color")
-    )))
+    Ok(text(format!("{name} likes {}.", answers.field("step2", "color"))))
 }
 
 /// `test_input_required_result_capabilities`: asks only what the client can answer.
@@ -185,9 +158,7 @@ pub(crate) async fn ask_what_is_supported(call: &Call<'_>) -> ToolResult {
         questions::supports(&capabilities, &sample),
     ) {
         (true, true) => {
-            let answers = call
-                .ask([("user_name", form), ("greeting", sample)], None)
-                .await?;
+            let answers = call.ask([("user_name", form), ("greeting", sample)], None).await?;
             Ok(text(format!(
                 "{} {}",
                 answers.message("greeting"),
@@ -208,10 +179,7 @@ pub(crate) async fn ask_what_is_supported(call: &Call<'_>) -> ToolResult {
 /// `test_missing_capability`: works only for a client with sampling.
 pub(crate) async fn needs_sampling(call: &Call<'_>) -> ToolResult {
     let answers = call
-        .ask(
-            [("greeting", questions::sample("Generate a greeting", 50)?)],
-            None,
-        )
+        .ask([("greeting", questions::sample("Generate a greeting", 50)?)], None)
         .await?;
     Ok(text(answers.message("greeting")))
 }

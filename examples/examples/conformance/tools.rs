@@ -51,11 +51,7 @@ pub(crate) fn list(changes: &Changes) -> Vec<Tool> {
             "Asks for choices of every kind",
             none(),
         ),
-        tool(
-            "test_embedded_resource",
-            "Returns an embedded resource",
-            none(),
-        ),
+        tool("test_embedded_resource", "Returns an embedded resource", none()),
         tool("test_error_handling", "Always fails", none()),
         tool("test_image_content", "Returns an image", none()),
         tool(
@@ -88,11 +84,7 @@ pub(crate) fn list(changes: &Changes) -> Vec<Tool> {
             "Asks with a state that has to come back",
             none(),
         ),
-        tool(
-            "test_input_required_result_sampling",
-            "Asks the client's model",
-            none(),
-        ),
+        tool("test_input_required_result_sampling", "Asks the client's model", none()),
         tool(
             "test_input_required_result_tampered_state",
             "Refuses a state that was changed",
@@ -158,10 +150,7 @@ pub(crate) async fn call(name: &str, call: &Call<'_>) -> Result<CallToolResponse
         "test_audio_content" => Ok(content::audio()),
         "test_custom_header" => Ok(content::text(format!(
             "region: {}",
-            call.arguments
-                .get("region")
-                .and_then(Value::as_str)
-                .unwrap_or("(none)")
+            call.arguments.get("region").and_then(Value::as_str).unwrap_or("(none)")
         ))),
         "test_elicitation" => rounds::elicitation(call).await,
         "test_elicitation_sep1034_defaults" => rounds::elicitation_defaults(call).await,
@@ -174,8 +163,9 @@ pub(crate) async fn call(name: &str, call: &Call<'_>) -> Result<CallToolResponse
         "test_input_required_result_list_roots" => rounds::ask_roots(call).await,
         "test_input_required_result_multi_round" => rounds::two_rounds(call).await,
         "test_input_required_result_multiple_inputs" => rounds::ask_all(call).await,
-        "test_input_required_result_request_state"
-        | "test_input_required_result_tampered_state" => rounds::confirm_with_state(call).await,
+        "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
+            rounds::confirm_with_state(call).await
+        }
         "test_input_required_result_sampling" => rounds::ask_model(call).await,
         "test_logging_tool" | "test_tool_with_logging" => content::logging(call).await,
         "test_missing_capability" => rounds::needs_sampling(call).await,

@@ -1,0 +1,242 @@
+//! Reads the arguments of an attribute.
+
+use mcp_tasks_core::placeholder::Template;
+use proc_macro2::TokenStream;
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Expr, ExprLit, Lit, LitStr, Meta, Path, Token, parse_quote};
+
+use crate::diag::Diagnostics;
+
+/// Which attribute it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Task,
+    Tool,
+}
+
+impl Kind {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Task => "mcp_task",
+            Self::Tool => "mcp_tool",
+        }
+    }
+
+    fn keys(self) -> impl Iterator<Item = &'static str> {
+        KEYS.iter()
+            .filter(move |(_, task_only)| self == Self::Task || !task_only)
+            .map(|(key, _)| *key)
+    }
+}
+
+/// Every key, and whether it makes sense for tasks alone.
+const KEYS: [(&str, bool); 13] = [
+    ("name", false),
+    ("title", false),
+    ("description", false),
+    ("ttl", true),
+    ("poll_interval", true),
+    ("required", true),
+    ("version", true),
+    ("read_only", false),
+    ("destructive", false),
+    ("idempotent", false),
+    ("open_world", false),
+    ("guard", false),
+    ("crate", false),
+];
+
+/// A text with its placeholders.
+pub(crate) struct Text {
+    pub(crate) literal: LitStr,
+    template: Template,
+}
+
+impl Text {
+    /// What it says when nothing is configured; `None` if that depends on configuration.
+    pub(crate) fn value(&self) -> Option<String> {
+        self.template.resolve(|_| None).ok()
+    }
+}
+
+/// What the attribute says.
+pub(crate) struct Attributes {
+    pub(crate) name: Option<Text>,
+    pub(crate) title: Option<Text>,
+    pub(crate) description: Option<Text>,
+    pub(crate) ttl: Option<Text>,
+    pub(crate) poll_interval: Option<Text>,
+    pub(crate) version: Option<Text>,
+    pub(crate) required: bool,
+    pub(crate) read_only: Option<bool>,
+    pub(crate) destructive: Option<bool>,
+    pub(crate) idempotent: Option<bool>,
+    pub(crate) open_world: Option<bool>,
+    pub(crate) guard: Option<Path>,
+    /// Where `mcp-tasks` is.
+    pub(crate) krate: Path,
+}
+
+impl Attributes {
+    pub(crate) fn read(kind: Kind, tokens: TokenStream, diag: &mut Diagnostics) -> Self {
+        let mut attributes = Self {
+            name: None,
+            title: None,
+            description: None,
+            ttl: None,
+            poll_interval: None,
+            version: None,
+            required: false,
+            read_only: None,
+            destructive: None,
+            idempotent: None,
+            open_world: None,
+            guard: None,
+            krate: parse_quote!(::mcp_tasks),
+        };
+        let metas = match Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens) {
+            Ok(metas) => metas,
+            Err(error) => {
+                diag.push(error);
+                return attributes;
+            }
+        };
+        let mut seen: Vec<String> = Vec::new();
+        for meta in metas {
+            let Some(key) = known_key(kind, &meta, diag) else {
+                continue;
+            };
+            if seen.contains(&key) {
+                diag.error(meta.path(), format!("`{key}` is given twice"));
+                continue;
+            }
+            attributes.set(&key, &meta, diag);
+            seen.push(key);
+        }
+        attributes
+    }
+
+    fn set(&mut self, key: &str, meta: &Meta, diag: &mut Diagnostics) {
+        match key {
+            "name" => self.name = text(key, meta, diag),
+            "title" => self.title = text(key, meta, diag),
+            "description" => self.description = text(key, meta, diag),
+            "ttl" => self.ttl = text(key, meta, diag),
+            "poll_interval" => self.poll_interval = text(key, meta, diag),
+            "version" => self.version = text(key, meta, diag),
+            "required" => self.required = truth(key, meta, diag).unwrap_or_default(),
+            "read_only" => self.read_only = truth(key, meta, diag),
+            "destructive" => self.destructive = truth(key, meta, diag),
+            "idempotent" => self.idempotent = truth(key, meta, diag),
+            "open_world" => self.open_world = truth(key, meta, diag),
+            "guard" => self.guard = path(key, meta, diag),
+            _ => {
+                if let Some(krate) = crate_path(meta, diag) {
+                    self.krate = krate;
+                }
+            }
+        }
+    }
+}
+
+/// The key, if this attribute has it.
+fn known_key(kind: Kind, meta: &Meta, diag: &mut Diagnostics) -> Option<String> {
+    let key = meta.path().get_ident().map(ToString::to_string);
+    let known = key
+        .as_deref()
+        .and_then(|key| KEYS.iter().find(|(known, _)| *known == key));
+    match known {
+        Some((key, true)) if kind == Kind::Tool => {
+            let message = format!("`{key}` belongs to `#[mcp_task]`; a `#[mcp_tool]` is never a task");
+            diag.error(meta.path(), message);
+            None
+        }
+        Some((key, _)) => Some((*key).to_owned()),
+        None => {
+            let accepted: Vec<_> = kind.keys().map(|key| format!("`{key}`")).collect();
+            diag.error(
+                meta.path(),
+                format!("unknown key; `#[{}]` takes {}", kind.name(), accepted.join(", ")),
+            );
+            None
+        }
+    }
+}
+
+fn literal(meta: &Meta) -> Option<&Lit> {
+    match meta {
+        Meta::NameValue(pair) => match &pair.value {
+            Expr::Lit(ExprLit { lit, attrs }) if attrs.is_empty() => Some(lit),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn text(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<Text> {
+    let Some(Lit::Str(literal)) = literal(meta) else {
+        diag.error(value_of(meta), format!("write `{key} = \"…\"`, with the text itself"));
+        return None;
+    };
+    match Template::parse(&literal.value()) {
+        Ok(template) => Some(Text {
+            literal: literal.clone(),
+            template,
+        }),
+        Err(error) => {
+            diag.error(literal, error);
+            None
+        }
+    }
+}
+
+fn truth(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<bool> {
+    match (meta, literal(meta)) {
+        (Meta::Path(_), _) => Some(true),
+        (_, Some(Lit::Bool(truth))) => Some(truth.value),
+        _ => {
+            let message = format!("write `{key}` alone, `{key} = true` or `{key} = false`");
+            diag.error(value_of(meta), message);
+            None
+        }
+    }
+}
+
+fn path(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<Path> {
+    match meta {
+        Meta::NameValue(pair) => match &pair.value {
+            Expr::Path(path) if path.attrs.is_empty() && path.qself.is_none() => {
+                return Some(path.path.clone());
+            }
+            other => diag.error(other, format!("write `{key} = path::to::function`")),
+        },
+        other => diag.error(other, format!("write `{key} = path::to::function`")),
+    }
+    None
+}
+
+/// The value of `crate = "…"`; also for the derive.
+pub(crate) fn crate_path(meta: &Meta, diag: &mut Diagnostics) -> Option<Path> {
+    let Some(Lit::Str(literal)) = literal(meta) else {
+        diag.error(value_of(meta), "write `crate = \"path::to::mcp_tasks\"`");
+        return None;
+    };
+    match literal.parse_with(Path::parse_mod_style) {
+        Ok(path) => Some(path),
+        Err(_) => {
+            diag.error(literal, "not a path; write `crate = \"path::to::mcp_tasks\"`");
+            None
+        }
+    }
+}
+
+/// Where the mistake is, as closely as the shape allows.
+fn value_of(meta: &Meta) -> TokenStream {
+    use quote::ToTokens;
+
+    match meta {
+        Meta::NameValue(pair) => pair.value.to_token_stream(),
+        other => other.to_token_stream(),
+    }
+}

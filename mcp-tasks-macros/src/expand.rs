@@ -1,0 +1,341 @@
+//! Writes the registration of a tool beside its function.
+//!
+//! Every path is absolute and leads through `__private`, so that the code compiles in a crate without a prelude, with its
+//! own `Result`, and with no dependency but `mcp-tasks`. Code that can fail to compile because of the user's types is
+//! located at these types.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::{Ident, ItemFn, LitStr, ReturnType, Type, parse_quote};
+
+use crate::attr::{Attributes, Kind, Text};
+use crate::check;
+use crate::diag::Diagnostics;
+use crate::fallback;
+use crate::item::{self, Parameter, Role};
+
+/// The whole way of one attribute.
+pub(crate) fn tool(kind: Kind, arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut diag = Diagnostics::default();
+    let attributes = Attributes::read(kind, arguments, &mut diag);
+    let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
+        // What is no item at all is the compiler's to report; an item of another sort would compile without a word.
+        if syn::parse2::<syn::Item>(item.clone()).is_ok() {
+            let first = item.clone().into_iter().next();
+            diag.error(first, format!("`#[{}]` makes a tool of a free function", kind.name()));
+        }
+        let errors = diag.finish();
+        return quote!(#errors #item);
+    };
+    let parameters = item::parameters(&function, &mut diag);
+    check::check(&attributes, &function, &parameters, &mut diag);
+    match diag.finish() {
+        Some(errors) => {
+            let in_impl = check::in_impl(&function);
+            let function = fallback::broken(function, &attributes.krate, in_impl);
+            quote!(#errors #function)
+        }
+        None => expand(kind, &attributes, function, &parameters),
+    }
+}
+
+fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters: &[Parameter]) -> TokenStream {
+    fallback::strip_parameters(&mut function);
+    let krate = &attributes.krate;
+    let private = quote!(#krate::__private);
+    let visibility = function.vis.clone();
+    let ident = function.sig.ident.clone();
+    let doc = format!("The tool `{}`, for registration by hand.", item::unraw(&ident));
+
+    let returned: Type = match &function.sig.output {
+        ReturnType::Default => parse_quote!(()),
+        ReturnType::Type(_, ty) => (**ty).clone(),
+    };
+    let at_return = located(item::span_of(&returned));
+    let functions = quote_spanned! {at_return=>
+        #private::Returned::<#returned>::new().functions()
+    };
+
+    let handles = parameters
+        .iter()
+        .enumerate()
+        .map(|(index, parameter)| handle(&private, index, parameter));
+    let describe = parameters.iter().enumerate().map(|(index, parameter)| {
+        let handle = handle_name(index);
+        match &parameter.role {
+            Role::Argument { name, description } => {
+                let description = option(description.as_deref());
+                quote!(#handle.describe(schema, #name, #description);)
+            }
+            Role::All(_) => quote!(#handle.describe(schema, "", ::core::option::Option::None);),
+            _ => TokenStream::new(),
+        }
+    });
+    let check = parameters.iter().enumerate().filter_map(|(index, parameter)| {
+        let (handle, name) = (handle_name(index), argument(parameter)?);
+        Some(quote!(::core::mem::drop(#handle.take(arguments, #name));))
+    });
+    let call = call(&private, attributes, &function, parameters);
+    let states = parameters
+        .iter()
+        .enumerate()
+        .filter(|(_, parameter)| matches!(parameter.role, Role::State(_)));
+    let states = states.map(|(index, _)| {
+        let handle = handle_name(index);
+        quote!(#handle.requirement())
+    });
+    let descriptor = descriptor(kind, &private, attributes, &function);
+
+    // The attribute asks for parameters by value, and a tool need not wait for anything.
+    function.attrs.push(parse_quote! {
+        #[allow(clippy::unused_async, clippy::needless_pass_by_value, clippy::too_many_arguments)]
+    });
+    quote! {
+        #function
+
+        #[doc = #doc]
+        #[allow(non_camel_case_types, dead_code)]
+        #[non_exhaustive]
+        #visibility struct #ident {}
+
+        #[allow(deprecated)]
+        const _: () = {
+            #(#handles)*
+
+            fn __mcp_tasks_returned() -> #private::OutputFunctions<#returned> {
+                #functions
+            }
+
+            fn __mcp_tasks_input(schema: &mut #private::InputSchema) {
+                let _ = &schema;
+                #(#describe)*
+            }
+
+            fn __mcp_tasks_output(schema: &mut #private::OutputSchema) {
+                __mcp_tasks_returned().describe(schema);
+            }
+
+            fn __mcp_tasks_check(arguments: &mut #private::Arguments) {
+                let _ = &arguments;
+                #(#check)*
+            }
+
+            #call
+
+            const __MCP_TASKS_STATES: &[#private::StateRequirement] = &[#(#states),*];
+
+            #[automatically_derived]
+            impl ::core::fmt::Debug for #ident {
+                fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                    f.write_str(::core::stringify!(#ident))
+                }
+            }
+
+            #[automatically_derived]
+            impl #private::ToolDefinition for #ident {
+                const TOOL: #private::ToolDescriptor = #descriptor;
+            }
+
+            #private::inventory::submit! {
+                <#ident as #private::ToolDefinition>::TOOL
+            }
+        };
+    }
+}
+
+/// The constant with all that is done with a parameter, so that its bounds are checked in one place.
+fn handle(private: &TokenStream, index: usize, parameter: &Parameter) -> TokenStream {
+    let name = handle_name(index);
+    let (handle, ty, make) = match &parameter.role {
+        Role::Argument { .. } => ("Argument", &parameter.ty, "of"),
+        Role::All(ty) => ("Argument", &**ty, "all"),
+        Role::State(ty) => ("SharedState", &**ty, "of"),
+        Role::Context | Role::Caller => return TokenStream::new(),
+    };
+    let span = located(item::span_of(ty));
+    let (handle, make) = (Ident::new(handle, span), Ident::new(make, span));
+    quote_spanned! {span=>
+        const #name: #private::#handle<#ty> = #private::#handle::<#ty>::#make();
+    }
+}
+
+/// The function that decodes the arguments and calls the tool's function.
+fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
+    let ident = &function.sig.ident;
+    let values: Vec<Ident> = (0..parameters.len())
+        .map(|index| format_ident!("__mcp_tasks_value_{index}"))
+        .collect();
+    let mut take = Vec::new();
+    let mut taken = Vec::new();
+    let mut give = Vec::new();
+    for (index, parameter) in parameters.iter().enumerate() {
+        let (value, handle) = (&values[index], handle_name(index));
+        match &parameter.role {
+            Role::Context => give.push(quote!(let #value = invocation.context();)),
+            Role::Caller => give.push(quote!(let #value = invocation.caller();)),
+            Role::State(_) => give.push(quote! {
+                let #value = match #handle.get(&invocation) {
+                    ::core::result::Result::Ok(value) => value,
+                    ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
+                };
+            }),
+            Role::Argument { name, .. } => {
+                take.push(quote!(let #value = #handle.take(&mut arguments, #name);));
+                taken.push(value);
+            }
+            Role::All(_) => {
+                take.push(quote!(let #value = #handle.take(&mut arguments, "");));
+                taken.push(value);
+                give.push(quote!(let #value = #private::Args(#value);));
+            }
+        }
+    }
+    let tool = called(attributes, function);
+    let decode = (!taken.is_empty()).then(|| {
+        quote! {
+            let mut arguments = invocation.arguments();
+            #(#take)*
+            let (#(::core::option::Option::Some(#taken),)*) = (#(#taken,)*) else {
+                return ::core::result::Result::Ok(#private::invalid_arguments(#tool, arguments.problems()));
+            };
+        }
+    });
+    let run = if function.sig.asyncness.is_some() {
+        quote!(let returned = #ident(#(#values),*).await;)
+    } else {
+        let span = located(ident.span());
+        let blocking = quote_spanned!(span=> #private::blocking);
+        quote! {
+            let returned = match #blocking(move || #ident(#(#values),*)).await {
+                ::core::result::Result::Ok(returned) => returned,
+                ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
+            };
+        }
+    };
+    // A future that is not `Send` is an error here, so it is located at the function's name.
+    let span = located(ident.span());
+    let boxed = quote_spanned!(span=> #private::boxed);
+    let body = quote! {
+        #decode
+        #(#give)*
+        #run
+        __mcp_tasks_returned().convert(returned)
+    };
+    let future = quote_spanned!(span=> #boxed(async move { #body }));
+    quote! {
+        fn __mcp_tasks_call(
+            mut invocation: #private::Invocation,
+        ) -> #private::BoxFuture<'static, ::core::result::Result<#private::CallToolResult, #private::ToolError>> {
+            let _ = &mut invocation;
+            #future
+        }
+    }
+}
+
+/// The constant that describes the tool.
+fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, function: &ItemFn) -> TokenStream {
+    let kind = match kind {
+        Kind::Task => quote!(Task),
+        Kind::Tool => quote!(Tool),
+    };
+    let name = called(attributes, function);
+    let mut settings = Vec::new();
+    let texts: [(&str, &Option<Text>); 5] = [
+        ("title", &attributes.title),
+        ("description", &attributes.description),
+        ("ttl", &attributes.ttl),
+        ("poll_interval", &attributes.poll_interval),
+        ("version", &attributes.version),
+    ];
+    for (key, text) in texts {
+        if let Some(Text { literal, .. }) = text {
+            let with = format_ident!("with_{key}");
+            settings.push(quote!(.#with(#literal)));
+        }
+    }
+    if let Some(doc) = item::docs(&function.attrs) {
+        settings.push(quote!(.with_doc(#doc)));
+    }
+    if attributes.required {
+        settings.push(quote!(.with_required(true)));
+    }
+    let hints = [
+        ("read_only", attributes.read_only),
+        ("destructive", attributes.destructive),
+        ("idempotent", attributes.idempotent),
+        ("open_world", attributes.open_world),
+    ];
+    for (key, hint) in hints {
+        if let Some(hint) = hint {
+            let with = format_ident!("with_{key}");
+            settings.push(quote!(.#with(#hint)));
+        }
+    }
+    let mut guard_function = TokenStream::new();
+    if let Some(guard) = &attributes.guard {
+        let span = located(item::span_of(guard));
+        guard_function = quote_spanned! {span=>
+            fn __mcp_tasks_guard<'a>(
+                caller: &'a #private::Caller,
+            ) -> #private::BoxFuture<'a, ::core::result::Result<(), #private::Denied>> {
+                #private::boxed(#guard(caller))
+            }
+        };
+        settings.push(quote!(.with_guard(__mcp_tasks_guard)));
+    }
+    quote! {{
+        #guard_function
+
+        #private::ToolDescriptor::new(
+            #private::ToolKind::#kind,
+            #name,
+            #private::ToolFunctions::new(
+                __mcp_tasks_input,
+                __mcp_tasks_output,
+                __mcp_tasks_check,
+                __mcp_tasks_call,
+            ),
+            #private::SourceLocation::new(
+                ::core::file!(),
+                ::core::line!(),
+                ::core::column!(),
+                ::core::module_path!(),
+            ),
+        )
+        #(#settings)*
+        .with_states(__MCP_TASKS_STATES)
+    }}
+}
+
+/// The name of the tool as it is written.
+fn called(attributes: &Attributes, function: &ItemFn) -> LitStr {
+    match &attributes.name {
+        Some(text) => text.literal.clone(),
+        None => LitStr::new(&item::unraw(&function.sig.ident), function.sig.ident.span()),
+    }
+}
+
+/// How an argument is called; empty for all in one.
+fn argument(parameter: &Parameter) -> Option<&str> {
+    match &parameter.role {
+        Role::Argument { name, .. } => Some(name),
+        Role::All(_) => Some(""),
+        _ => None,
+    }
+}
+
+fn option(text: Option<&str>) -> TokenStream {
+    match text {
+        Some(text) => quote!(::core::option::Option::Some(#text)),
+        None => quote!(::core::option::Option::None),
+    }
+}
+
+fn handle_name(index: usize) -> Ident {
+    format_ident!("__MCP_TASKS_PARAMETER_{index}")
+}
+
+/// Where `span` is, but with names looked up as in a macro, so that lints take the code for what it is.
+fn located(span: Span) -> Span {
+    span.resolved_at(Span::mixed_site())
+}

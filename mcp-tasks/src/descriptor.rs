@@ -1,0 +1,418 @@
+//! What the attributes write about a function, in a form that a `const` can hold.
+
+use std::any::TypeId;
+use std::fmt;
+
+use rmcp::model::CallToolResult;
+
+use crate::__private::{BoxFuture, Invocation};
+use crate::argument::Arguments;
+use crate::caller::Guard;
+use crate::error::ToolError;
+use crate::schema::{InputSchema, OutputSchema};
+
+/// Whether a tool may run as a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ToolKind {
+    /// Written with `#[mcp_task]`: a task for clients that declare the extension, an ordinary call for the others.
+    Task,
+    /// Written with `#[mcp_tool]`: always an ordinary call.
+    Tool,
+}
+
+impl ToolKind {
+    /// The attribute that makes a tool of this kind, for messages.
+    #[must_use]
+    pub const fn attribute(self) -> &'static str {
+        match self {
+            Self::Task => "mcp_task",
+            Self::Tool => "mcp_tool",
+        }
+    }
+}
+
+/// Where a tool stands in the source; shown as `file:line`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceLocation {
+    file: &'static str,
+    line: u32,
+    column: u32,
+    module_path: &'static str,
+}
+
+impl SourceLocation {
+    /// A place, as `file!()`, `line!()`, `column!()` and `module_path!()` give it.
+    #[must_use]
+    pub const fn new(file: &'static str, line: u32, column: u32, module_path: &'static str) -> Self {
+        Self {
+            file,
+            line,
+            column,
+            module_path,
+        }
+    }
+
+    /// The file, as the compiler was given it.
+    #[must_use]
+    pub const fn file(&self) -> &'static str {
+        self.file
+    }
+
+    /// The line, counted from 1.
+    #[must_use]
+    pub const fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// The module the function is in.
+    #[must_use]
+    pub const fn module_path(&self) -> &'static str {
+        self.module_path
+    }
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A [`State<T>`](crate::State) parameter: what has to be given to the server before it starts.
+#[derive(Debug, Clone, Copy)]
+pub struct StateRequirement {
+    // Functions, because `TypeId::of` is no `const fn` on the oldest supported compiler.
+    type_id: fn() -> TypeId,
+    type_name: fn() -> &'static str,
+}
+
+impl StateRequirement {
+    /// The requirement of a `State<T>` parameter.
+    #[must_use]
+    pub const fn of<T: Send + Sync + 'static>() -> Self {
+        Self {
+            type_id: TypeId::of::<T>,
+            type_name: std::any::type_name::<T>,
+        }
+    }
+
+    /// The type that is needed.
+    #[must_use]
+    pub fn type_id(&self) -> TypeId {
+        (self.type_id)()
+    }
+
+    /// The name of the type, for messages.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        (self.type_name)()
+    }
+}
+
+/// What the expansion of an attribute can do for its tool.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolFunctions {
+    input: fn(&mut InputSchema),
+    output: fn(&mut OutputSchema),
+    check: fn(&mut Arguments),
+    call: fn(Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>>,
+}
+
+impl ToolFunctions {
+    /// `input` and `output` describe, `check` decodes the arguments for their problems alone, `call` runs the function.
+    #[must_use]
+    pub const fn new(
+        input: fn(&mut InputSchema),
+        output: fn(&mut OutputSchema),
+        check: fn(&mut Arguments),
+        call: fn(Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>>,
+    ) -> Self {
+        Self {
+            input,
+            output,
+            check,
+            call,
+        }
+    }
+}
+
+/// One tool as its attribute describes it, before configuration is applied.
+///
+/// The texts of attributes still hold their `${key}` placeholders here; they are resolved at start-up.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolDescriptor {
+    kind: ToolKind,
+    name: &'static str,
+    functions: ToolFunctions,
+    source: SourceLocation,
+    title: Option<&'static str>,
+    description: Option<&'static str>,
+    doc: Option<&'static str>,
+    ttl: Option<&'static str>,
+    poll_interval: Option<&'static str>,
+    version: Option<&'static str>,
+    required: bool,
+    read_only: Option<bool>,
+    destructive: Option<bool>,
+    idempotent: Option<bool>,
+    open_world: Option<bool>,
+    guard: Option<Guard>,
+    states: &'static [StateRequirement],
+}
+
+impl ToolDescriptor {
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(kind: ToolKind, name: &'static str, functions: ToolFunctions, source: SourceLocation) -> Self {
+        Self {
+            kind,
+            name,
+            functions,
+            source,
+            title: None,
+            description: None,
+            doc: None,
+            ttl: None,
+            poll_interval: None,
+            version: None,
+            required: false,
+            read_only: None,
+            destructive: None,
+            idempotent: None,
+            open_world: None,
+            guard: None,
+            states: &[],
+        }
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_description(mut self, description: &'static str) -> Self {
+        self.description = Some(description);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_doc(mut self, doc: &'static str) -> Self {
+        self.doc = Some(doc);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_ttl(mut self, ttl: &'static str) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_poll_interval(mut self, poll_interval: &'static str) -> Self {
+        self.poll_interval = Some(poll_interval);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_version(mut self, version: &'static str) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_required(mut self, required: bool) -> Self {
+        self.required = required;
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_read_only(mut self, read_only: bool) -> Self {
+        self.read_only = Some(read_only);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_destructive(mut self, destructive: bool) -> Self {
+        self.destructive = Some(destructive);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = Some(idempotent);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_open_world(mut self, open_world: bool) -> Self {
+        self.open_world = Some(open_world);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_guard(mut self, guard: Guard) -> Self {
+        self.guard = Some(guard);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_states(mut self, states: &'static [StateRequirement]) -> Self {
+        self.states = states;
+        self
+    }
+
+    /// Which attribute it was written with.
+    #[must_use]
+    pub const fn kind(&self) -> ToolKind {
+        self.kind
+    }
+
+    /// The name as written; may hold placeholders.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Where the attribute stands.
+    #[must_use]
+    pub const fn source(&self) -> SourceLocation {
+        self.source
+    }
+
+    /// `title = "…"`.
+    #[must_use]
+    pub const fn title(&self) -> Option<&'static str> {
+        self.title
+    }
+
+    /// `description = "…"`.
+    #[must_use]
+    pub const fn description(&self) -> Option<&'static str> {
+        self.description
+    }
+
+    /// The doc comment of the function: the description where the attribute gives none. It holds no placeholders.
+    #[must_use]
+    pub const fn doc(&self) -> Option<&'static str> {
+        self.doc
+    }
+
+    /// `ttl = "…"`.
+    #[must_use]
+    pub const fn ttl(&self) -> Option<&'static str> {
+        self.ttl
+    }
+
+    /// `poll_interval = "…"`.
+    #[must_use]
+    pub const fn poll_interval(&self) -> Option<&'static str> {
+        self.poll_interval
+    }
+
+    /// `version = "…"`.
+    #[must_use]
+    pub const fn version(&self) -> Option<&'static str> {
+        self.version
+    }
+
+    /// `required`: refused for clients that do not declare the extension.
+    #[must_use]
+    pub const fn required(&self) -> bool {
+        self.required
+    }
+
+    /// The hint `read_only`.
+    #[must_use]
+    pub const fn read_only(&self) -> Option<bool> {
+        self.read_only
+    }
+
+    /// The hint `destructive`.
+    #[must_use]
+    pub const fn destructive(&self) -> Option<bool> {
+        self.destructive
+    }
+
+    /// The hint `idempotent`.
+    #[must_use]
+    pub const fn idempotent(&self) -> Option<bool> {
+        self.idempotent
+    }
+
+    /// The hint `open_world`.
+    #[must_use]
+    pub const fn open_world(&self) -> Option<bool> {
+        self.open_world
+    }
+
+    /// `guard = path`.
+    #[must_use]
+    pub const fn guard(&self) -> Option<Guard> {
+        self.guard
+    }
+
+    /// What the `State<T>` parameters need.
+    #[must_use]
+    pub const fn states(&self) -> &'static [StateRequirement] {
+        self.states
+    }
+
+    pub(crate) fn describe_input(&self, schema: &mut InputSchema) {
+        (self.functions.input)(schema);
+    }
+
+    pub(crate) fn describe_output(&self, schema: &mut OutputSchema) {
+        (self.functions.output)(schema);
+    }
+
+    pub(crate) fn check(&self, arguments: &mut Arguments) {
+        (self.functions.check)(arguments);
+    }
+
+    pub(crate) fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
+        (self.functions.call)(invocation)
+    }
+}
+
+inventory::collect!(ToolDescriptor);
+
+/// A tool as a type, for registration by hand.
+///
+/// `#[mcp_task]` and `#[mcp_tool]` put a type beside the function that has its name and implements this, so that a
+/// tool can be named where link-time collection is not wanted or not available.
+///
+/// ```
+/// use mcp_tasks::{ToolDefinition, mcp_tool};
+///
+/// /// Adds two numbers
+/// #[mcp_tool]
+/// async fn add(a: i64, b: i64) -> String {
+///     (a + b).to_string()
+/// }
+///
+/// assert_eq!(<add as ToolDefinition>::TOOL.name(), "add");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "no `#[mcp_task]` or `#[mcp_tool]` function of this name",
+    note = "name the function itself, as in `register::<encode>()` for `#[mcp_task] async fn encode(..)`"
+)]
+pub trait ToolDefinition {
+    /// What the attribute says about the tool.
+    const TOOL: ToolDescriptor;
+}

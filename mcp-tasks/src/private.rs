@@ -1,0 +1,210 @@
+//! What generated code uses. Not part of the public contract: it changes together with the attributes.
+
+use std::fmt;
+use std::future::Future;
+use std::panic;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use inventory;
+pub use rmcp::model::CallToolResult;
+use serde_json::{Map, Value};
+
+use crate::argument::ArgumentProblem;
+use crate::argument::invalid_arguments_result;
+pub use crate::argument::{Args, Arguments, ToolArgument};
+pub use crate::caller::{Caller, Denied};
+use crate::context::ToolContext;
+pub use crate::descriptor::{
+    SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
+};
+pub use crate::error::ToolError;
+pub use crate::form::{ElicitChoice, ElicitField, ElicitForm};
+pub use crate::output::{OutputFunctions, Returned};
+pub use crate::schema::{InputSchema, OutputSchema};
+use crate::state::{State, StateMap};
+
+/// A boxed future, as the `futures` crate has it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One run of a tool's function.
+#[derive(Debug)]
+pub struct Invocation {
+    context: ToolContext,
+    caller: Caller,
+    states: Arc<StateMap>,
+    arguments: Map<String, Value>,
+}
+
+impl Invocation {
+    pub(crate) const fn new(
+        context: ToolContext,
+        caller: Caller,
+        states: Arc<StateMap>,
+        arguments: Map<String, Value>,
+    ) -> Self {
+        Self {
+            context,
+            caller,
+            states,
+            arguments,
+        }
+    }
+
+    /// For a `ToolContext` parameter.
+    #[must_use]
+    pub fn context(&self) -> ToolContext {
+        self.context.clone()
+    }
+
+    /// For a `Caller` parameter.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        self.caller.clone()
+    }
+
+    /// Takes the arguments out.
+    #[must_use]
+    pub fn arguments(&mut self) -> Arguments {
+        Arguments::new(std::mem::take(&mut self.arguments))
+    }
+}
+
+/// What can be done with a parameter that is an argument.
+///
+/// The bounds stand on [`of`](Self::of) alone, which generated code calls once for a parameter, so that a type that
+/// does not fit is one error.
+pub struct Argument<T> {
+    describe: fn(&mut InputSchema, &str, Option<&str>),
+    take: fn(&mut Arguments, &str) -> Option<T>,
+}
+
+impl<T> Argument<T> {
+    /// A parameter that is one argument.
+    #[must_use]
+    pub const fn of() -> Self
+    where
+        T: ToolArgument,
+    {
+        Self {
+            describe: InputSchema::property::<T>,
+            take: Arguments::take::<T>,
+        }
+    }
+
+    /// A parameter that is all arguments; it has no name and no description of its own.
+    #[must_use]
+    pub const fn all() -> Self
+    where
+        T: ToolArgument,
+    {
+        Self {
+            describe: |schema, _, _| schema.whole::<T>(),
+            take: |arguments, _| arguments.take_all::<T>(),
+        }
+    }
+
+    /// Adds it to the input schema.
+    pub fn describe(&self, schema: &mut InputSchema, name: &str, description: Option<&str>) {
+        (self.describe)(schema, name, description);
+    }
+
+    /// Decodes it.
+    pub fn take(&self, arguments: &mut Arguments, name: &str) -> Option<T> {
+        (self.take)(arguments, name)
+    }
+}
+
+impl<T> fmt::Debug for Argument<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Argument").finish_non_exhaustive()
+    }
+}
+
+/// What can be done with a `State<T>` parameter; one place for its bounds, as with [`Argument`].
+pub struct SharedState<T> {
+    requirement: StateRequirement,
+    get: fn(&StateMap) -> Option<State<T>>,
+}
+
+impl<T> SharedState<T> {
+    /// The parameter of this type.
+    #[must_use]
+    pub const fn of() -> Self
+    where
+        T: Send + Sync + 'static,
+    {
+        Self {
+            requirement: StateRequirement::of::<T>(),
+            get: StateMap::get::<T>,
+        }
+    }
+
+    /// What the server has to be given.
+    #[must_use]
+    pub const fn requirement(&self) -> StateRequirement {
+        self.requirement
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// There is none; a server that started has it.
+    pub fn get(&self, invocation: &Invocation) -> Result<State<T>, ToolError> {
+        (self.get)(&invocation.states).ok_or_else(|| {
+            let message = format!("the server has no state `{}`", self.requirement.type_name());
+            ToolError::protocol(rmcp::ErrorData::internal_error(message, None))
+        })
+    }
+}
+
+impl<T> fmt::Debug for SharedState<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedState").finish_non_exhaustive()
+    }
+}
+
+/// Boxes the future of a tool. A future that is not `Send` is an error where this is called, which is on the function.
+pub fn boxed<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(future)
+}
+
+/// Runs a function that is not async where it may block. Its panic goes on in the caller.
+///
+/// A blocking function cannot be stopped: dropping the future leaves it running to its end, its result unused.
+pub async fn blocking<R: Send + 'static>(function: impl FnOnce() -> R + Send + 'static) -> Result<R, ToolError> {
+    match tokio::task::spawn_blocking(function).await {
+        Ok(returned) => Ok(returned),
+        Err(error) => match error.try_into_panic() {
+            Ok(payload) => panic::resume_unwind(payload),
+            // The runtime is shutting down and did not start it.
+            Err(_) => Err(ToolError::protocol(rmcp::ErrorData::internal_error(
+                "the server is shutting down",
+                None,
+            ))),
+        },
+    }
+}
+
+/// Stands for a tool whose attribute has an error, which is reported where it is; never run.
+pub const BROKEN: ToolDescriptor = ToolDescriptor::new(
+    ToolKind::Tool,
+    "",
+    ToolFunctions::new(
+        |_| {},
+        |_| {},
+        |_| {},
+        |_| Box::pin(async { Ok(CallToolResult::default()) }),
+    ),
+    SourceLocation::new("", 0, 0, ""),
+);
+
+/// The end of a run whose arguments did not decode.
+#[must_use]
+pub fn invalid_arguments(tool: &str, problems: &[ArgumentProblem]) -> CallToolResult {
+    invalid_arguments_result(tool, problems)
+}
+
+/// For the derive: fails on the type of a field that a form cannot have.
+pub const fn assert_field<T: ElicitField>() {}
