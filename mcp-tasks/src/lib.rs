@@ -26,7 +26,7 @@ mod start;
 mod state;
 mod task_server;
 
-pub use mcp_tasks_core::{MemoryStore, Principal, TaskId, TaskStore};
+pub use mcp_tasks_core::{Json, MemoryStore, Principal, TaskId, TaskStore};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;
 pub use schemars;
