@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use mcp_tasks::prelude::*;
 
-/// What the user is asked.
+// What the user is asked. The doc comment of a field is what the client shows beside it.
 #[derive(Deserialize, JsonSchema, ElicitForm)]
 struct Confirm {
     /// Publish the report now
@@ -51,7 +51,7 @@ async fn render(ctx: &ToolContext, pages: u32) -> Result<u32, ToolError> {
 
 #[tokio::main]
 async fn main() -> mcp_tasks::Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    mcp_tasks_examples::log_to_stderr();
     Server::from_env()?
         .name("reports", env!("CARGO_PKG_VERSION"))
         .on_ready(|place| eprintln!("the tool `report` is served at {place}; connect an MCP client to it"))

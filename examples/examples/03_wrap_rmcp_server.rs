@@ -56,7 +56,7 @@ impl Notes {
     }
 }
 
-#[tool_handler]
+#[tool_handler(name = "notes", version = "1.0.0")]
 impl ServerHandler for Notes {}
 
 // What is new: a task tool, which shares the notes, …
@@ -80,7 +80,7 @@ async fn summarize(ctx: ToolContext, notes: State<Notes>) -> Result<String, Tool
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    tracing_subscriber::fmt().with_writer(io::stderr).init();
+    mcp_tasks_examples::log_to_stderr();
     let addr = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let notes = Notes::default();
 

@@ -137,7 +137,7 @@ async fn sign_off(ctx: ToolContext, caller: Caller, version: String) -> Result<S
 
 #[tokio::main]
 async fn main() -> mcp_tasks::Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    mcp_tasks_examples::log_to_stderr();
     let tokens = Arc::new(Tokens::new([
         (
             "alice-token",

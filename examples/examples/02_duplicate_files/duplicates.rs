@@ -148,6 +148,7 @@ impl Skipped {
 /// What a search found.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
+    pub(crate) directory: String,
     pub(crate) files: u64,
     pub(crate) groups: Vec<Group>,
     pub(crate) skipped: Vec<Skipped>,
@@ -183,7 +184,10 @@ pub(crate) struct Stopped;
 /// Searches `directory` for files with equal content. What cannot be read is skipped and said, never fatal. Symbolic
 /// links are not followed, empty files are not looked at, and hard links of one file are one file.
 pub(crate) fn search(directory: &Path, watch: &mut dyn Watch) -> Result<Found, Stopped> {
-    let mut found = Found::default();
+    let mut found = Found {
+        directory: directory.display().to_string(),
+        ..Found::default()
+    };
     let mut by_len: BTreeMap<u64, Vec<Hashed>> = BTreeMap::new();
     for file in walk(directory, watch, &mut found.skipped)? {
         found.files += 1;

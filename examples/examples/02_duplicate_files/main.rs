@@ -29,6 +29,7 @@ const NAMED: usize = 40;
 #[derive(Serialize, JsonSchema)]
 struct Report {
     directory: String,
+    /// Ordinary files, empty ones not counted
     files: u64,
     /// Bytes that the copies take
     wasted_bytes: u64,
@@ -46,11 +47,10 @@ struct ReportedGroup {
     copies: Vec<String>,
 }
 
-impl Report {
-    fn new(directory: String, found: Found) -> Self {
+impl From<Found> for Report {
+    fn from(found: Found) -> Self {
         let path = |file: duplicates::Hashed| file.path;
         Self {
-            directory,
             files: found.files,
             wasted_bytes: found.wasted(),
             groups: found
@@ -63,6 +63,7 @@ impl Report {
                     copies: group.copies.into_iter().map(path).collect(),
                 })
                 .collect(),
+            directory: found.directory,
             skipped: found.skipped,
         }
     }
@@ -76,12 +77,11 @@ async fn find_duplicates(
     /// The directory, relative to the one this server may touch; all of that if left out
     directory: Option<String>,
 ) -> Result<Report, ToolError> {
-    let directory = directory.unwrap_or_default();
-    let found = find(&ctx, &root, &directory).await?;
-    Ok(Report::new(directory, found))
+    let found = find(&ctx, &root, &directory.unwrap_or_default()).await?;
+    Ok(found.into())
 }
 
-/// What the user is asked before anything is removed.
+// What the user is asked before anything is removed.
 #[derive(Deserialize, JsonSchema, ElicitForm)]
 struct Removal {
     /// What to do with the copies
@@ -89,6 +89,7 @@ struct Removal {
 }
 
 #[derive(Deserialize, JsonSchema, ElicitForm)]
+#[serde(rename_all = "lowercase")]
 enum Copies {
     Leave,
     Remove,
@@ -162,10 +163,10 @@ impl Watch for Follow {
 
     fn read(&mut self, read: u64, total: u64, path: &str) {
         // A client that gets each report as a message of its own wants a hundred, not one for every chunk.
-        if read >= self.reported + total / 100 {
+        if read == total || read >= self.reported + total / 100 {
             self.reported = read;
             let report = self.ctx.progress(read as f64).total(total as f64);
-            report.message(format!("bytes; reading {path}")).send();
+            report.message(format!("bytes read, now {path}")).send();
         }
     }
 }
@@ -222,7 +223,7 @@ fn remove_all(root: &Root, groups: &[Group]) -> Removed {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    mcp_tasks_examples::log_to_stderr();
     let config = Config::from_env()?;
     let root = std::env::args_os()
         .nth(1)
