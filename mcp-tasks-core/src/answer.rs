@@ -63,7 +63,7 @@ pub enum ElicitAnswer {
 }
 
 /// JSON of a type of ours: maps with string keys and scalars, which always have a JSON form.
-fn to_json<T: Serialize>(value: &T) -> Json {
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Json {
     Json::of(value).unwrap_or_else(|_| Json::from(RawValue::NULL.to_owned()))
 }
 
@@ -83,9 +83,11 @@ pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
             match answer.action.as_str() {
                 "decline" => Fit::Answer(to_json(&ElicitAnswer::Decline)),
                 "cancel" => Fit::Answer(to_json(&ElicitAnswer::Cancel)),
-                "accept" if request.kind == InputKind::Url => Fit::Answer(to_json(
-                    &ElicitAnswer::Accept { content: Map::new() },
-                )),
+                "accept" if request.kind == InputKind::Url => {
+                    Fit::Answer(to_json(&ElicitAnswer::Accept {
+                        content: Map::new(),
+                    }))
+                }
                 "accept" => match fit_form(request, answer.content) {
                     Ok(content) => Fit::Answer(to_json(&ElicitAnswer::Accept { content })),
                     Err(problem) => Fit::Misfit(problem),
@@ -168,8 +170,13 @@ pub(crate) fn with_problem(original: &Json, problem: &str) -> Json {
     let Ok(mut request) = original.decode::<Request>() else {
         return original.clone();
     };
-    let message = request.params.get("message").and_then(|m| m.decode::<String>().ok());
+    let message = request
+        .params
+        .get("message")
+        .and_then(|m| m.decode::<String>().ok());
     let message = format!("{problem}\n\n{}", message.unwrap_or_default());
-    request.params.insert("message".to_owned(), to_json(&message));
+    request
+        .params
+        .insert("message".to_owned(), to_json(&message));
     to_json(&request)
 }

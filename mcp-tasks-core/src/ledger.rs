@@ -12,10 +12,13 @@ use crate::Json;
 mod cursor;
 mod fingerprint;
 mod mismatch;
+mod question;
 
-pub use cursor::{Asked, Cursor, Fault, Looked, Question, Suspension};
+pub use cursor::Cursor;
 pub use fingerprint::{Fingerprint, canonical_json};
 pub use mismatch::{Divergence, Mismatch};
+pub(crate) use question::base_key;
+pub use question::{Asked, Fault, Looked, Question, Slept, Suspension};
 
 /// What kind of call on the context an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

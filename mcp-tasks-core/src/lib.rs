@@ -59,15 +59,11 @@ pub use self::{
     json::Json,
     ledger::{
         Asked, Cursor, Divergence, Entry, EntryKind, Fault, Fingerprint, InputKind, Ledger, Looked,
-        Mismatch, Question, Suspension,
+        Mismatch, Question, Slept, Suspension,
     },
     principal::Principal,
-    record::{
-        Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext,
-    },
-    store::{
-        MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated,
-    },
+    record::{Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},
+    store::{MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated},
     timestamp::{Timestamp, TimestampError},
     transition::{Change, Claim, Report},
 };

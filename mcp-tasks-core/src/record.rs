@@ -215,7 +215,9 @@ pub struct TaskRecord {
 #[non_exhaustive]
 pub enum RecordError {
     /// A later release wrote it.
-    #[error("the record is of format {found}, and this release reads formats up to {FORMAT}: upgrade this node, the record was left as it is")]
+    #[error(
+        "the record is of format {found}, and this release reads formats up to {FORMAT}: upgrade this node, the record was left as it is"
+    )]
     NewerFormat {
         /// The format it is in.
         found: u32,

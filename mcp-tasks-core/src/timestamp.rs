@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::Json;
+
 /// The last millisecond that RFC 3339 can spell (9999-12-31T23:59:59.999Z).
 const MAX_MILLIS: u64 = 253_402_300_799_999;
 
@@ -56,6 +58,11 @@ impl Timestamp {
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The instant as JSON.
+    pub(crate) fn to_json(self) -> Json {
+        crate::answer::to_json(&self)
     }
 
     fn to_system_time(self) -> SystemTime {
@@ -124,10 +131,7 @@ mod tests {
     #[test]
     fn arithmetic_saturates_at_both_ends() {
         assert_eq!(Timestamp::from_millis(u64::MAX), Timestamp::MAX);
-        assert_eq!(
-            Timestamp::MAX.saturating_add(Duration::MAX),
-            Timestamp::MAX
-        );
+        assert_eq!(Timestamp::MAX.saturating_add(Duration::MAX), Timestamp::MAX);
         assert_eq!(
             Timestamp::from_millis(1).saturating_since(Timestamp::MAX),
             Duration::ZERO

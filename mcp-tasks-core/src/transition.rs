@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::answer::{Fit, Refusal, fit};
-use crate::ledger::label;
+use crate::ledger::{base_key, label};
 use crate::record::millis;
 use crate::{
     ClientCapabilities, Entry, EntryKind, InputRequest, Json, Ledger, Suspension, TaskRecord,
@@ -94,7 +94,10 @@ impl TaskRecord {
     /// Returns whether a client can see a difference.
     fn take_report(&mut self, report: Option<&Report>) -> bool {
         let Some(report) = report else { return false };
-        if self.progress.is_some_and(|highest| report.progress <= highest) {
+        if self
+            .progress
+            .is_some_and(|highest| report.progress <= highest)
+        {
             return false;
         }
         self.progress = Some(report.progress);
@@ -132,7 +135,10 @@ impl TaskRecord {
     /// The execution reports progress.
     #[must_use]
     pub fn progressed(&self, epoch: u64, now: Timestamp, report: &Report) -> Change {
-        if self.progress.is_some_and(|highest| report.progress <= highest) {
+        if self
+            .progress
+            .is_some_and(|highest| report.progress <= highest)
+        {
             return Change::Keep;
         }
         self.fenced(epoch, |next| {
@@ -296,12 +302,8 @@ fn ask_again(request: &InputRequest, problem: &str) -> Option<InputRequest> {
         return None;
     }
     let original = request.original.as_ref().unwrap_or(&request.request);
-    let base = request
-        .key
-        .split_once('~')
-        .map_or(&*request.key, |(base, _)| base);
     Some(InputRequest {
-        key: format!("{base}~{}", misfits + 1).into(),
+        key: format!("{}~{}", base_key(&request.key), misfits + 1).into(),
         request: crate::answer::with_problem(original, problem),
         original: Some(original.clone()),
         misfits,

@@ -96,7 +96,10 @@ impl MemoryStore {
     /// How many records are held, expired ones that no sweep has removed yet included.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).records.len()).sum()
+        self.shards
+            .iter()
+            .map(|shard| lock(shard).records.len())
+            .sum()
     }
 
     /// Whether no record is held.
@@ -120,7 +123,9 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("len", &self.len()).finish()
+        f.debug_struct("MemoryStore")
+            .field("len", &self.len())
+            .finish()
     }
 }
 
@@ -191,6 +196,10 @@ impl TaskStore for MemoryStore {
 
 impl Sweep for MemoryStore {
     fn sweep(&self, now: Timestamp) -> StoreFuture<'_, u64> {
-        done(Ok(self.shards.iter().map(|shard| lock(shard).sweep(now)).sum()))
+        done(Ok(self
+            .shards
+            .iter()
+            .map(|shard| lock(shard).sweep(now))
+            .sum()))
     }
 }
