@@ -90,16 +90,20 @@ impl TaskRecord {
         Change::write(next)
     }
 
-    /// Takes over a report. What is not above the highest progress so far is dropped: a replay repeats lower ones.
-    /// Returns whether a client can see a difference.
+    /// Whether a report is above the highest progress so far; a replay repeats lower ones. What is no number at all has
+    /// no place in JSON and would bar every report after it.
+    fn is_news(&self, report: &Report) -> bool {
+        report.progress.is_finite()
+            && self
+                .progress
+                .is_none_or(|highest| report.progress > highest)
+    }
+
+    /// Takes over a report if it is news. Returns whether a client can see a difference.
     fn take_report(&mut self, report: Option<&Report>) -> bool {
-        let Some(report) = report else { return false };
-        if self
-            .progress
-            .is_some_and(|highest| report.progress <= highest)
-        {
+        let Some(report) = report.filter(|report| self.is_news(report)) else {
             return false;
-        }
+        };
         self.progress = Some(report.progress);
         let changed = self.status_message.as_deref() != Some(&*report.message);
         self.status_message = Some(report.message.clone());
@@ -135,10 +139,7 @@ impl TaskRecord {
     /// The execution reports progress.
     #[must_use]
     pub fn progressed(&self, epoch: u64, now: Timestamp, report: &Report) -> Change {
-        if self
-            .progress
-            .is_some_and(|highest| report.progress <= highest)
-        {
+        if !self.is_news(report) {
             return Change::Keep;
         }
         self.fenced(epoch, |next| {
@@ -148,7 +149,8 @@ impl TaskRecord {
         })
     }
 
-    /// The execution ends with questions: they become visible, and the task waits.
+    /// The execution ends with questions: they become visible, and the task waits. A suspension without questions
+    /// changes nothing, as nothing could ever end the wait.
     #[must_use]
     pub fn suspended(
         &self,
@@ -157,6 +159,9 @@ impl TaskRecord {
         suspension: &Suspension,
         report: Option<&Report>,
     ) -> Change {
+        if suspension.open.is_empty() {
+            return Change::Keep;
+        }
         self.fenced(epoch, |next| {
             next.take_report(report);
             next.status = TaskStatus::InputRequired;

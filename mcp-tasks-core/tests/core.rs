@@ -4,4 +4,6 @@ mod core {
     mod body;
     mod cursor_random;
     mod cursor_rules;
+    mod records;
+    mod transition;
 }

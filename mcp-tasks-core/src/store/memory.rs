@@ -175,6 +175,7 @@ impl TaskStore for MemoryStore {
         match mutation(&present) {
             Change::Keep => done(Ok(Some(Updated::new(present, false)))),
             Change::Write(mut next) => {
+                next.task_id = present.task_id.clone();
                 next.version = present.version.saturating_add(1);
                 next.last_write = Some(write);
                 let next = Arc::new(*next);
