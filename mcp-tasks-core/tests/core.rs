@@ -5,5 +5,6 @@ mod core {
     mod cursor_random;
     mod cursor_rules;
     mod records;
+    mod stores;
     mod transition;
 }
