@@ -304,7 +304,10 @@ impl TaskRecord {
             format: u32,
         }
         match serde_json::from_str::<Self>(text) {
-            Ok(record) if record.format <= FORMAT => Ok(record),
+            Ok(record) if (1..=FORMAT).contains(&record.format) => Ok(record),
+            Ok(record) if record.format == 0 => Err(RecordError::Corrupt(
+                serde::de::Error::custom("there is no format 0"),
+            )),
             Ok(record) => Err(RecordError::NewerFormat {
                 found: record.format,
             }),

@@ -2,8 +2,10 @@
 
 mod core {
     mod body;
+    mod broken_stores;
     mod cursor_random;
     mod cursor_rules;
+    mod golden;
     mod records;
     mod stores;
     mod transition;

@@ -74,12 +74,18 @@ impl<'a> Case<'a> {
     /// An id at which nothing is stored.
     async fn id(&self, number: u32) -> TaskId {
         let id = TaskId::new(&format!("contract-{}-{number}", self.name));
-        self.store.delete(&id).await.expect("delete removes what an earlier run left");
+        self.store
+            .delete(&id)
+            .await
+            .expect("delete removes what an earlier run left");
         id
     }
 
     async fn create(&self, record: TaskRecord) -> Arc<TaskRecord> {
-        self.store.create(record).await.expect("create takes a record with a free id")
+        self.store
+            .create(record)
+            .await
+            .expect("create takes a record with a free id")
     }
 
     async fn get(&self, id: &TaskId, now: Timestamp) -> Option<Arc<TaskRecord>> {

@@ -65,7 +65,10 @@ impl<S: TaskStore> TaskStore for Retrying<S> {
     ) -> StoreFuture<'a, Option<Updated>> {
         let thrice: Mutation = Arc::new(move |record| {
             let outcomes = [mutation(record), mutation(record), mutation(record)];
-            assert!(outcomes[0] == outcomes[1] && outcomes[1] == outcomes[2], "mutations are pure");
+            assert!(
+                outcomes[0] == outcomes[1] && outcomes[1] == outcomes[2],
+                "mutations are pure"
+            );
             let [_, _, last] = outcomes;
             last
         });

@@ -12,7 +12,9 @@ use crate::{
 /// JSON that a store which decodes, sorts, rounds, trims or escapes anew would change.
 fn kinds() -> Vec<Json> {
     let deep = format!("{}{}", r#"{"a":["#.repeat(40), r"]}".repeat(40));
-    let wide: Vec<String> = (0..500).map(|n| format!(r#""k{}":{n}"#, (n * 7) % 500)).collect();
+    let wide: Vec<String> = (0..500)
+        .map(|n| format!(r#""k{}":{n}"#, (n * 7) % 500))
+        .collect();
     let texts = [
         "{}",
         r#"{"z":1,"a":2,"m":{"y":1,"b":2}}"#,
@@ -41,9 +43,20 @@ const URL: &str = r#"{"method":"elicitation/create","params":{"mode":"url","elic
 async fn assert_created(case: &Case<'_>, number: u32, record: TaskRecord) -> TaskRecord {
     let expected = content(&record);
     let created = case.create(record).await;
-    assert_eq!(content(&created), expected, "create changed record {number}");
-    let found = case.get(&created.task_id, at(1)).await.expect("the record is there");
-    assert_eq!(content(&found), expected, "the store changed record {number}");
+    assert_eq!(
+        content(&created),
+        expected,
+        "create changed record {number}"
+    );
+    let found = case
+        .get(&created.task_id, at(1))
+        .await
+        .expect("the record is there");
+    assert_eq!(
+        content(&found),
+        expected,
+        "the store changed record {number}"
+    );
     (*found).clone()
 }
 
@@ -56,8 +69,15 @@ async fn assert_updated(case: &Case<'_>, write: u128, next: TaskRecord) {
         *record = next.clone();
         (record.version, record.last_write) = stamps;
     });
-    let updated = case.update(&id, at(1), write, mutation).await.expect("the record is there");
-    assert_eq!(content(&updated.record), expected, "update changed write {write}");
+    let updated = case
+        .update(&id, at(1), write, mutation)
+        .await
+        .expect("the record is there");
+    assert_eq!(
+        content(&updated.record),
+        expected,
+        "update changed write {write}"
+    );
     let found = case.get(&id, at(1)).await.expect("the record is there");
     assert_eq!(content(&found), expected, "the store changed write {write}");
     // An update that touches one member rewrites no other.
@@ -65,7 +85,11 @@ async fn assert_updated(case: &Case<'_>, write: u128, next: TaskRecord) {
     let touched = case.update(&id, at(1), write + 1_000, touch).await;
     let mut touched = (*touched.expect("the record is there").record).clone();
     touched.poll_interval_ms -= 1;
-    assert_eq!(content(&touched), expected, "another update changed write {write}");
+    assert_eq!(
+        content(&touched),
+        expected,
+        "another update changed write {write}"
+    );
 }
 
 /// Questions of every kind, parked, with something of every kind in the ledger.
@@ -84,7 +108,10 @@ fn suspension(answers: &[Json]) -> Suspension {
     let requests = [
         (InputKind::Form, FORM),
         (InputKind::Url, URL),
-        (InputKind::Sampling, r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":10,"temperature":1.0}}"#),
+        (
+            InputKind::Sampling,
+            r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":10,"temperature":1.0}}"#,
+        ),
         (InputKind::Roots, r#"{"method":"roots/list"}"#),
     ];
     for (kind, text) in requests {
@@ -102,7 +129,9 @@ fn full(id: &TaskId) -> TaskRecord {
     record.body_version = Some(Arc::from("2"));
     record.input_schema = Some(Fingerprint::of("schema", "", None));
     let claims = raw(r#"{"groups":["b","a"],"n":18446744073709551615}"#);
-    let principal = Principal::new("alice").with_issuer("https://id.example").with_claims(claims);
+    let principal = Principal::new("alice")
+        .with_issuer("https://id.example")
+        .with_claims(claims);
     record.principal = Some(Arc::new(principal));
     let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let trace = TraceContext::new(traceparent.into(), Some("b=1,a=2".into()));
@@ -124,7 +153,11 @@ pub async fn every_member_is_kept(store: &dyn TaskStore) {
     let statuses = [
         (TaskStatus::InputRequired, None, None),
         (TaskStatus::Completed, Some(raw(r#"{"content":[]}"#)), None),
-        (TaskStatus::Failed, None, Some(raw(r#"{"code":-32603,"message":"a\u0000b"}"#))),
+        (
+            TaskStatus::Failed,
+            None,
+            Some(raw(r#"{"code":-32603,"message":"a\u0000b"}"#)),
+        ),
         (TaskStatus::Cancelled, None, None),
         (TaskStatus::Working, None, None),
     ];
@@ -190,7 +223,9 @@ pub async fn absent_and_empty_are_two_things(store: &dyn TaskStore) {
     let mut empty = record(&case.id(1).await, Some(HOUR));
     empty.arguments = raw("{}");
     empty.client_capabilities = ClientCapabilities::new(raw("{}"));
-    empty.principal = Some(Arc::new(Principal::new("").with_issuer("").with_claims(raw("{}"))));
+    empty.principal = Some(Arc::new(
+        Principal::new("").with_issuer("").with_claims(raw("{}")),
+    ));
     empty.body_version = Some(Arc::from(""));
     empty.status_message = Some("".into());
     empty.progress = Some(0.0);
@@ -199,7 +234,10 @@ pub async fn absent_and_empty_are_two_things(store: &dyn TaskStore) {
     empty.execution.node = Some(Arc::from(""));
     for (number, given) in [(0, absent), (1, empty)] {
         let found = assert_created(&case, number, given.clone()).await;
-        let stamped = TaskRecord { version: 1, ..given };
+        let stamped = TaskRecord {
+            version: 1,
+            ..given
+        };
         assert_eq!(found, stamped);
     }
 }
@@ -214,10 +252,16 @@ pub async fn unusual_ids_and_names_are_kept(store: &dyn TaskStore) {
     }
     // What `TaskId::from_entropy` makes is what the runtime stores.
     let id = TaskId::from_entropy(*b"contract suite 1");
-    store.delete(&id).await.expect("delete removes what an earlier run left");
+    store
+        .delete(&id)
+        .await
+        .expect("delete removes what an earlier run left");
     assert_created(&case, 9, record(&id, Some(HOUR))).await;
     let upper = TaskId::new(&id.as_str().to_uppercase());
-    assert!(!case.is_there(&upper, at(1)).await, "an id in other letters is another id");
+    assert!(
+        !case.is_there(&upper, at(1)).await,
+        "an id in other letters is another id"
+    );
 }
 
 /// A mebibyte of text is kept, or refused for good with nothing stored; never cut, never an invitation to try again.
@@ -225,7 +269,10 @@ pub async fn a_large_record_is_kept_whole_or_refused(store: &dyn TaskStore) {
     let case = Case::new(store, "large");
     let id = case.id(0).await;
     let mut given = record(&id, Some(HOUR));
-    given.arguments = raw(&format!(r#"{{"text":"{}é"}}"#, "0123456789abcdef".repeat(65_536)));
+    given.arguments = raw(&format!(
+        r#"{{"text":"{}é"}}"#,
+        "0123456789abcdef".repeat(65_536)
+    ));
     match store.create(given.clone()).await {
         Ok(created) => {
             let found = case.get(&id, at(1)).await.expect("the record is there");

@@ -19,13 +19,21 @@ pub async fn get_finds_a_record_through_its_deadline_and_not_after(store: &dyn T
     for (number, (millis, there)) in (0..).zip(AROUND) {
         let id = case.id(number).await;
         case.create(record(&id, Some(HOUR))).await;
-        assert_eq!(case.is_there(&id, at(millis)).await, there, "{millis} ms after creation");
+        assert_eq!(
+            case.is_there(&id, at(millis)).await,
+            there,
+            "{millis} ms after creation"
+        );
     }
     // And the same record all the way.
     let id = case.id(9).await;
     case.create(record(&id, Some(HOUR))).await;
     for (millis, there) in AROUND {
-        assert_eq!(case.is_there(&id, at(millis)).await, there, "{millis} ms after creation");
+        assert_eq!(
+            case.is_there(&id, at(millis)).await,
+            there,
+            "{millis} ms after creation"
+        );
     }
 }
 
@@ -38,13 +46,25 @@ pub async fn update_works_through_the_deadline_and_not_after(store: &dyn TaskSto
         case.create(record(&written, Some(HOUR))).await;
         case.create(record(&kept, Some(HOUR))).await;
         let updated = case.update(&written, at(millis), 2, change()).await;
-        assert_eq!(updated.is_some(), there, "a write {millis} ms after creation");
+        assert_eq!(
+            updated.is_some(),
+            there,
+            "a write {millis} ms after creation"
+        );
         let updated = case.update(&kept, at(millis), 2, keeping()).await;
-        assert_eq!(updated.is_some(), there, "a look {millis} ms after creation");
+        assert_eq!(
+            updated.is_some(),
+            there,
+            "a look {millis} ms after creation"
+        );
         if !there {
             // Neither the expired record nor a lost acknowledgement of it comes back.
             assert!(!case.is_there(&written, at(millis)).await);
-            assert!(case.update(&written, at(millis), 1, change()).await.is_none());
+            assert!(
+                case.update(&written, at(millis), 1, change())
+                    .await
+                    .is_none()
+            );
         }
     }
 }
@@ -68,8 +88,14 @@ pub async fn delete_works_at_any_time(store: &dyn TaskStore) {
     let id = case.id(0).await;
     case.create(record(&id, Some(HOUR))).await;
     assert!(!case.is_there(&id, at(HOUR + 1)).await);
-    store.delete(&id).await.expect("deleting what has expired is no error");
-    assert!(!case.is_there(&id, at(0)).await, "it is gone by every clock");
+    store
+        .delete(&id)
+        .await
+        .expect("deleting what has expired is no error");
+    assert!(
+        !case.is_there(&id, at(0)).await,
+        "it is gone by every clock"
+    );
 }
 
 /// No time to live is no end.
@@ -80,9 +106,14 @@ pub async fn an_unlimited_record_never_expires(store: &dyn TaskStore) {
     for now in [at(0), at(1_000_000 * HOUR), Timestamp::MAX] {
         assert!(case.is_there(&id, now).await, "at {now}");
     }
-    let updated = case.update(&id, Timestamp::MAX, 2, changing(|r| r.poll_interval_ms = 1)).await;
+    let updated = case
+        .update(&id, Timestamp::MAX, 2, changing(|r| r.poll_interval_ms = 1))
+        .await;
     assert_eq!(updated.expect("it is there").record.ttl_ms, None);
-    assert!(case.is_there(&id, Timestamp::MAX).await, "a write set no end");
+    assert!(
+        case.is_there(&id, Timestamp::MAX).await,
+        "a write set no end"
+    );
 }
 
 /// Writes along the way change nothing about when a record ends.
@@ -113,7 +144,11 @@ pub async fn an_extended_deadline_is_honoured(store: &dyn TaskStore) {
     let case = Case::new(store, "extended");
     let record = after_a_change_of_ttl(&case, Some(HOUR), Some(3 * HOUR)).await;
     for (now, there) in [(HOUR + 1, true), (3 * HOUR, true), (3 * HOUR + 1, false)] {
-        assert_eq!(case.is_there(&record.task_id, at(now)).await, there, "{now} ms after creation");
+        assert_eq!(
+            case.is_there(&record.task_id, at(now)).await,
+            there,
+            "{now} ms after creation"
+        );
     }
 }
 
@@ -122,7 +157,11 @@ pub async fn a_shortened_deadline_is_honoured(store: &dyn TaskStore) {
     let case = Case::new(store, "shortened");
     let record = after_a_change_of_ttl(&case, Some(10 * HOUR), Some(HOUR)).await;
     for (now, there) in [(HOUR, true), (HOUR + 1, false)] {
-        assert_eq!(case.is_there(&record.task_id, at(now)).await, there, "{now} ms after creation");
+        assert_eq!(
+            case.is_there(&record.task_id, at(now)).await,
+            there,
+            "{now} ms after creation"
+        );
     }
 }
 
@@ -135,7 +174,11 @@ pub async fn a_lifted_deadline_is_honoured_and_can_be_set_again(store: &dyn Task
     let updated = case.update(&record.task_id, at(HOUR), 3, change).await;
     assert!(updated.is_some());
     for (now, there) in [(2 * HOUR, true), (2 * HOUR + 1, false)] {
-        assert_eq!(case.is_there(&record.task_id, at(now)).await, there, "{now} ms after creation");
+        assert_eq!(
+            case.is_there(&record.task_id, at(now)).await,
+            there,
+            "{now} ms after creation"
+        );
     }
 }
 
@@ -153,7 +196,9 @@ pub async fn a_record_without_time_to_live_lives_for_its_instant(store: &dyn Tas
 
 /// A sweep removes what has expired, all of it and nothing else, and says how much. Stores without the ability pass.
 pub async fn sweep_removes_exactly_what_has_expired(store: &dyn TaskStore) {
-    let Some(sweep) = store.as_sweep() else { return };
+    let Some(sweep) = store.as_sweep() else {
+        return;
+    };
     let case = Case::new(store, "sweep");
     // Long before everything that the other cases store.
     let at = |millis: u64| Timestamp::from_millis(31_536_000_000 + millis);
@@ -170,14 +215,29 @@ pub async fn sweep_removes_exactly_what_has_expired(store: &dyn TaskStore) {
         ids.push(id);
     }
     // Of five with one deadline, one is moved out, one is lifted, one is deleted.
-    case.update(&ids[0], at(1), 2, changing(|record| record.ttl_ms = Some(2 * HOUR))).await;
-    case.update(&ids[1], at(1), 2, changing(|record| record.ttl_ms = None)).await;
+    case.update(
+        &ids[0],
+        at(1),
+        2,
+        changing(|record| record.ttl_ms = Some(2 * HOUR)),
+    )
+    .await;
+    case.update(&ids[1], at(1), 2, changing(|record| record.ttl_ms = None))
+        .await;
     store.delete(&ids[2]).await.expect("delete removes");
 
     let swept = async |now| sweep.sweep(now).await.expect("sweep answers");
-    assert_eq!(swept(at(HOUR)).await, 0, "at the deadline nothing has expired");
+    assert_eq!(
+        swept(at(HOUR)).await,
+        0,
+        "at the deadline nothing has expired"
+    );
     assert_eq!(swept(at(HOUR + 1)).await, 2);
-    assert_eq!(swept(at(HOUR + 1)).await, 0, "what is removed is not counted again");
+    assert_eq!(
+        swept(at(HOUR + 1)).await,
+        0,
+        "what is removed is not counted again"
+    );
     assert_eq!(swept(at(HOUR + 2)).await, 5);
     for (number, id) in ids.iter().enumerate() {
         let stays = matches!(number, 0 | 1 | 10..);
@@ -185,7 +245,10 @@ pub async fn sweep_removes_exactly_what_has_expired(store: &dyn TaskStore) {
         assert_eq!(case.is_there(id, at(0)).await, stays, "record {number}");
     }
     assert_eq!(swept(at(2 * HOUR + 1)).await, 6, "one was moved here");
-    assert!(case.is_there(&ids[1], Timestamp::MAX).await, "what has no end stays");
+    assert!(
+        case.is_there(&ids[1], Timestamp::MAX).await,
+        "what has no end stays"
+    );
     for id in &ids {
         store.delete(id).await.expect("delete removes");
     }

@@ -26,7 +26,10 @@ async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
             let (outcomes, work) = (outcomes.clone(), work(worker));
             Some(spawn(Box::pin(async move {
                 let outcome = work.await;
-                outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+                outcomes
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(outcome);
             })))
         })
         .collect();
@@ -59,7 +62,10 @@ async fn insist(
     mutation: Mutation,
 ) -> Option<Updated> {
     for _ in 0..1_000 {
-        match store.update(id, at(1), WriteId::new(write), mutation.clone()).await {
+        match store
+            .update(id, at(1), WriteId::new(write), mutation.clone())
+            .await
+        {
             Err(error) if error.is_retryable() => {}
             outcome => return outcome.expect("update answers"),
         }
@@ -75,7 +81,10 @@ fn write_id(worker: u32, round: u32) -> u128 {
 /// No update is lost, none is applied twice, and versions count them.
 pub async fn concurrent_updates_are_all_applied(store: Arc<dyn TaskStore>, spawn: Spawn) {
     let id = Case::new(&*store, "increments").id(0).await;
-    store.create(record(&id, Some(HOUR))).await.expect("create takes a free id");
+    store
+        .create(record(&id, Some(HOUR)))
+        .await
+        .expect("create takes a free id");
     let versions = race(spawn, |worker| {
         let (store, id) = (store.clone(), id.clone());
         async move {
@@ -92,20 +101,37 @@ pub async fn concurrent_updates_are_all_applied(store: Arc<dyn TaskStore>, spawn
     })
     .await;
     let total = WORKERS * ROUNDS;
-    let found = store.get(&id, at(1)).await.expect("get answers").expect("the record is there");
-    assert_eq!(found.progress, Some(f64::from(total)), "every increment is there, once");
+    let found = store
+        .get(&id, at(1))
+        .await
+        .expect("get answers")
+        .expect("the record is there");
+    assert_eq!(
+        found.progress,
+        Some(f64::from(total)),
+        "every increment is there, once"
+    );
     assert_eq!(found.version, u64::from(total) + 1, "one version a write");
-    assert!(versions.iter().all(|mine| mine.is_sorted()), "each worker sees versions rise");
+    assert!(
+        versions.iter().all(|mine| mine.is_sorted()),
+        "each worker sees versions rise"
+    );
     let mut all: Vec<u64> = versions.into_iter().flatten().collect();
     all.sort_unstable();
-    assert!(all.into_iter().eq(2..=u64::from(total) + 1), "no two writes made one version");
+    assert!(
+        all.into_iter().eq(2..=u64::from(total) + 1),
+        "no two writes made one version"
+    );
 }
 
 /// Completing against cancelling: the first wins, everybody agrees on it, and nothing changes after.
 pub async fn of_concurrent_ends_the_first_is_final(store: Arc<dyn TaskStore>, spawn: Spawn) {
     for number in 0..ROUNDS {
         let id = Case::new(&*store, "ends").id(number).await;
-        store.create(record(&id, Some(HOUR))).await.expect("create takes a free id");
+        store
+            .create(record(&id, Some(HOUR)))
+            .await
+            .expect("create takes a free id");
         let outcomes = race(spawn, |worker| {
             let (store, id) = (store.clone(), id.clone());
             async move {
@@ -121,10 +147,18 @@ pub async fn of_concurrent_ends_the_first_is_final(store: Arc<dyn TaskStore>, sp
             }
         })
         .await;
-        let end = store.get(&id, at(1)).await.expect("get answers").expect("the record is there");
+        let end = store
+            .get(&id, at(1))
+            .await
+            .expect("get answers")
+            .expect("the record is there");
         assert_eq!(end.version, 2, "one end was written");
         let outcomes: Vec<Updated> = outcomes.into_iter().flatten().collect();
-        assert_eq!(outcomes.iter().filter(|outcome| outcome.applied).count(), 1, "by one worker");
+        assert_eq!(
+            outcomes.iter().filter(|outcome| outcome.applied).count(),
+            1,
+            "by one worker"
+        );
         for outcome in outcomes {
             assert_eq!(outcome.record, end, "nobody sees another end");
         }
@@ -152,7 +186,10 @@ fn parked(id: &TaskId) -> TaskRecord {
 pub async fn of_concurrent_answers_one_resumes_the_task(store: Arc<dyn TaskStore>, spawn: Spawn) {
     for number in 0..ROUNDS {
         let id = Case::new(&*store, "answers").id(number).await;
-        store.create(parked(&id)).await.expect("create takes a free id");
+        store
+            .create(parked(&id))
+            .await
+            .expect("create takes a free id");
         let outcomes = race(spawn, |worker| {
             let (store, id) = (store.clone(), id.clone());
             async move {
@@ -162,20 +199,37 @@ pub async fn of_concurrent_answers_one_resumes_the_task(store: Arc<dyn TaskStore
                     let claim = Claim::new(format!("node-{worker}").into(), at(30_000));
                     record.answered(at(1), &responses, &record.client_capabilities, &claim)
                 });
-                (worker, insist(&*store, &id, write_id(worker, 0), mutation).await)
+                (
+                    worker,
+                    insist(&*store, &id, write_id(worker, 0), mutation).await,
+                )
             }
         })
         .await;
-        let resumed = store.get(&id, at(1)).await.expect("get answers").expect("it is there");
-        assert_eq!((resumed.status, resumed.execution.epoch), (TaskStatus::Working, 2));
+        let resumed = store
+            .get(&id, at(1))
+            .await
+            .expect("get answers")
+            .expect("it is there");
+        assert_eq!(
+            (resumed.status, resumed.execution.epoch),
+            (TaskStatus::Working, 2)
+        );
         let mut winners = outcomes
             .into_iter()
             .filter(|(_, outcome)| outcome.as_ref().is_some_and(|outcome| outcome.applied));
         let (winner, _) = winners.next().expect("one answer is taken");
         assert!(winners.next().is_none(), "and one only");
-        assert_eq!(resumed.execution.node.as_deref(), Some(&*format!("node-{winner}")));
+        assert_eq!(
+            resumed.execution.node.as_deref(),
+            Some(&*format!("node-{winner}"))
+        );
         let recorded = resumed.ledger.entries()[0].response.get();
-        assert_eq!(recorded, format!(r#"{{"roots":[{winner}]}}"#), "its own answer is recorded");
+        assert_eq!(
+            recorded,
+            format!(r#"{{"roots":[{winner}]}}"#),
+            "its own answer is recorded"
+        );
     }
 }
 
@@ -192,11 +246,22 @@ pub async fn of_concurrent_creates_one_wins(store: Arc<dyn TaskStore>, spawn: Sp
             }
         })
         .await;
-        let won: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+        let won: Vec<_> = outcomes
+            .iter()
+            .filter_map(|outcome| outcome.as_ref().ok())
+            .collect();
         assert_eq!(won.len(), 1, "one creation wins");
-        assert!(outcomes.iter().all(|outcome| outcome.is_ok() || is_collision(outcome)));
+        assert!(
+            outcomes
+                .iter()
+                .all(|outcome| outcome.is_ok() || is_collision(outcome))
+        );
         let found = store.get(&id, at(1)).await.expect("get answers");
-        assert_eq!(found.as_ref(), won.first().copied(), "and the winner's record is there");
+        assert_eq!(
+            found.as_ref(),
+            won.first().copied(),
+            "and the winner's record is there"
+        );
     }
 }
 
@@ -204,7 +269,10 @@ pub async fn of_concurrent_creates_one_wins(store: Arc<dyn TaskStore>, spawn: Sp
 pub async fn concurrent_repeats_of_one_write_apply_once(store: Arc<dyn TaskStore>, spawn: Spawn) {
     for number in 0..ROUNDS {
         let id = Case::new(&*store, "repeats").id(number).await;
-        store.create(record(&id, Some(HOUR))).await.expect("create takes a free id");
+        store
+            .create(record(&id, Some(HOUR)))
+            .await
+            .expect("create takes a free id");
         let outcomes = race(spawn, |_| {
             let (store, id) = (store.clone(), id.clone());
             async move {
@@ -215,11 +283,18 @@ pub async fn concurrent_repeats_of_one_write_apply_once(store: Arc<dyn TaskStore
             }
         })
         .await;
-        let found = store.get(&id, at(1)).await.expect("get answers").expect("it is there");
+        let found = store
+            .get(&id, at(1))
+            .await
+            .expect("get answers")
+            .expect("it is there");
         assert_eq!((found.progress, found.version), (Some(1.0), 2));
         for outcome in outcomes {
             let outcome = outcome.expect("the record is there");
-            assert!(outcome.applied && outcome.record == found, "all learn of the one write");
+            assert!(
+                outcome.applied && outcome.record == found,
+                "all learn of the one write"
+            );
         }
     }
 }
