@@ -15,7 +15,7 @@ mod mismatch;
 mod question;
 
 pub use cursor::Cursor;
-pub use fingerprint::{Fingerprint, canonical_json};
+pub use fingerprint::{Fingerprint, InvalidFingerprint, canonical_json};
 pub use mismatch::{Divergence, Mismatch};
 pub(crate) use question::base_key;
 pub use question::{Asked, Fault, Looked, Question, Slept, Suspension};

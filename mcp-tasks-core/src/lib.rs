@@ -16,7 +16,7 @@
 //!
 //! # Crate features
 //!
-//! * `store` (default): everything but [`duration`] and [`placeholder`]. Pulls serde, serde_json and sha2. The macro
+//! * `store` (default): everything but [`duration`] and [`placeholder`]. Pulls serde, serde_json, sha2 and ryu-js. The macro
 //!   crate leaves it out.
 //! * `contract`: the contract suite for the tests of a store's author, [`store::contract`].
 

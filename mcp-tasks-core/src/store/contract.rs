@@ -13,6 +13,7 @@
 //!     block_on = block_on,
 //!     async { MyStore::connect().await },
 //! }
+//! # fn main() {}
 //! ```
 //!
 //! # What a backend needs
@@ -139,6 +140,7 @@ fn is_collision<T>(outcome: &Result<T, StoreError>) -> bool {
 /// use mcp_tasks_core::MemoryStore;
 ///
 /// mcp_tasks_core::store_contract! { memory, block_on = block_on, async { MemoryStore::new() } }
+/// # fn main() {}
 /// ```
 #[macro_export]
 macro_rules! store_contract {

@@ -13,7 +13,7 @@ use mcp_tasks_core::{
 use super::body::{Boxed, Ctx, End, Rng, drive, join, race, yield_once};
 
 /// How many bodies are tried, and up to which depth they are nested.
-const BODIES: u64 = 1_500;
+const BODIES: u64 = 4_000;
 const DEPTH: u32 = 3;
 
 #[derive(Debug, Clone)]
