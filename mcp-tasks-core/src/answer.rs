@@ -85,9 +85,7 @@ pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
                 "decline" => Fit::Answer(to_json(&ElicitAnswer::Decline)),
                 "cancel" => Fit::Answer(to_json(&ElicitAnswer::Cancel)),
                 "accept" if request.kind == InputKind::Url => {
-                    Fit::Answer(to_json(&ElicitAnswer::Accept {
-                        content: Map::new(),
-                    }))
+                    Fit::Answer(to_json(&ElicitAnswer::Accept { content: Map::new() }))
                 }
                 "accept" => match fit_form(request, answer.content.as_deref()) {
                     Ok(content) => Fit::Answer(to_json(&ElicitAnswer::Accept { content })),
@@ -103,9 +101,7 @@ pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
 
 fn has_members(response: &Json, members: &[&str]) -> Fit {
     match response.decode::<BTreeMap<String, &RawValue>>() {
-        Ok(object) if members.iter().all(|member| object.contains_key(*member)) => {
-            Fit::Answer(response.clone())
-        }
+        Ok(object) if members.iter().all(|member| object.contains_key(*member)) => Fit::Answer(response.clone()),
         _ => Fit::NoAnswer,
     }
 }
@@ -136,10 +132,7 @@ impl InputRequest {
     }
 }
 
-fn fit_form(
-    request: &InputRequest,
-    content: Option<&RawValue>,
-) -> Result<Map<String, Value>, String> {
+fn fit_form(request: &InputRequest, content: Option<&RawValue>) -> Result<Map<String, Value>, String> {
     const NO_FORM: &str = "The answer is no form.";
     let content = match content.map(|content| serde_json::from_str(content.get())) {
         None | Some(Ok(Value::Null)) => Value::Object(Map::new()),
@@ -177,13 +170,8 @@ pub(crate) fn with_problem(original: &Json, problem: &str) -> Json {
     let Ok(mut request) = original.decode::<Request>() else {
         return original.clone();
     };
-    let message = request
-        .params
-        .get("message")
-        .and_then(|m| m.decode::<String>().ok());
+    let message = request.params.get("message").and_then(|m| m.decode::<String>().ok());
     let message = format!("{problem}\n\n{}", message.unwrap_or_default());
-    request
-        .params
-        .insert("message".to_owned(), to_json(&message));
+    request.params.insert("message".to_owned(), to_json(&message));
     to_json(&request)
 }

@@ -152,10 +152,7 @@ impl Ledger {
 
     /// Adds an entry in its place. An entry for an ordinal that has one is dropped: an answer is never replaced.
     pub(crate) fn insert(&mut self, entry: Entry) {
-        if let Err(at) = self
-            .entries
-            .binary_search_by_key(&entry.ordinal, |entry| entry.ordinal)
-        {
+        if let Err(at) = self.entries.binary_search_by_key(&entry.ordinal, |entry| entry.ordinal) {
             self.entries.insert(at, entry);
         }
     }

@@ -58,8 +58,8 @@ pub use self::{
     id::{TaskId, WriteId},
     json::Json,
     ledger::{
-        Asked, Cursor, Divergence, Entry, EntryKind, Fault, Fingerprint, InputKind, Ledger, Looked,
-        Mismatch, Question, Slept, Suspension,
+        Asked, Cursor, Divergence, Entry, EntryKind, Fault, Fingerprint, InputKind, Ledger, Looked, Mismatch, Question,
+        Slept, Suspension,
     },
     principal::Principal,
     record::{Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},

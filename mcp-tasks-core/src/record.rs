@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId,
-};
+use crate::{ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId};
 
 /// The format this release writes. A change that an older reader would misread raises it.
 pub const FORMAT: u32 = 1;
@@ -81,13 +79,7 @@ fn is_zero(number: &u32) -> bool {
 impl InputRequest {
     /// A question asked for the first time.
     #[must_use]
-    pub const fn new(
-        ordinal: u32,
-        key: Box<str>,
-        kind: InputKind,
-        fingerprint: Fingerprint,
-        request: Json,
-    ) -> Self {
+    pub const fn new(ordinal: u32, key: Box<str>, kind: InputKind, fingerprint: Fingerprint, request: Json) -> Self {
         Self {
             ordinal,
             key,
@@ -305,16 +297,12 @@ impl TaskRecord {
         }
         match serde_json::from_str::<Self>(text) {
             Ok(record) if (1..=FORMAT).contains(&record.format) => Ok(record),
-            Ok(record) if record.format == 0 => Err(RecordError::Corrupt(
-                serde::de::Error::custom("there is no format 0"),
-            )),
-            Ok(record) => Err(RecordError::NewerFormat {
-                found: record.format,
-            }),
+            Ok(record) if record.format == 0 => {
+                Err(RecordError::Corrupt(serde::de::Error::custom("there is no format 0")))
+            }
+            Ok(record) => Err(RecordError::NewerFormat { found: record.format }),
             Err(error) => match serde_json::from_str::<Probe>(text) {
-                Ok(Probe { format }) if format > FORMAT => {
-                    Err(RecordError::NewerFormat { found: format })
-                }
+                Ok(Probe { format }) if format > FORMAT => Err(RecordError::NewerFormat { found: format }),
                 _ => Err(RecordError::Corrupt(error)),
             },
         }

@@ -82,11 +82,7 @@ pub trait TaskStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// When the backend fails or the stored record cannot be read.
-    fn get<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<TaskRecord>>>;
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>>;
 
     /// Applies `mutation` to the record, or returns `None` when it is unknown or expired at `now`.
     ///

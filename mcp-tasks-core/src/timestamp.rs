@@ -34,11 +34,7 @@ impl Timestamp {
     /// The instant `millis` milliseconds after the epoch, or [`Timestamp::MAX`] if that is later.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
-        Self(if millis > MAX_MILLIS {
-            MAX_MILLIS
-        } else {
-            millis
-        })
+        Self(if millis > MAX_MILLIS { MAX_MILLIS } else { millis })
     }
 
     /// Milliseconds since the epoch.
@@ -105,9 +101,7 @@ impl FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         humantime::parse_rfc3339(text)
             .map(Self::from)
-            .map_err(|_| TimestampError {
-                text: text.to_owned(),
-            })
+            .map_err(|_| TimestampError { text: text.to_owned() })
     }
 }
 
@@ -136,10 +130,7 @@ mod tests {
             Timestamp::from_millis(1).saturating_since(Timestamp::MAX),
             Duration::ZERO
         );
-        assert_eq!(
-            Timestamp::from(UNIX_EPOCH - Duration::from_secs(1)).as_millis(),
-            0
-        );
+        assert_eq!(Timestamp::from(UNIX_EPOCH - Duration::from_secs(1)).as_millis(), 0);
         assert_eq!(Timestamp::MAX.to_string(), "9999-12-31T23:59:59.999Z");
     }
 

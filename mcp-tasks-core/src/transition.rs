@@ -13,8 +13,7 @@ use crate::answer::{Fit, Refusal, fit};
 use crate::ledger::{base_key, label};
 use crate::record::millis;
 use crate::{
-    ClientCapabilities, Entry, EntryKind, InputRequest, Json, Ledger, Suspension, TaskRecord,
-    TaskStatus, Timestamp,
+    ClientCapabilities, Entry, EntryKind, InputRequest, Json, Ledger, Suspension, TaskRecord, TaskStatus, Timestamp,
 };
 
 /// What a mutation makes of a record.
@@ -93,10 +92,7 @@ impl TaskRecord {
     /// Whether a report is above the highest progress so far; a replay repeats lower ones. What is no number at all has
     /// no place in JSON and would bar every report after it.
     fn is_news(&self, report: &Report) -> bool {
-        report.progress.is_finite()
-            && self
-                .progress
-                .is_none_or(|highest| report.progress > highest)
+        report.progress.is_finite() && self.progress.is_none_or(|highest| report.progress > highest)
     }
 
     /// Takes over a report if it is news. Returns whether a client can see a difference.
@@ -121,13 +117,7 @@ impl TaskRecord {
 
     /// The execution's ledger grew. Clients see no difference, unless a report goes along.
     #[must_use]
-    pub fn journaled(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        ledger: &Ledger,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn journaled(&self, epoch: u64, now: Timestamp, ledger: &Ledger, report: Option<&Report>) -> Change {
         self.fenced(epoch, |next| {
             next.ledger = ledger.clone();
             if next.take_report(report) {
@@ -152,13 +142,7 @@ impl TaskRecord {
     /// The execution ends with questions: they become visible, and the task waits. A suspension without questions
     /// changes nothing, as nothing could ever end the wait.
     #[must_use]
-    pub fn suspended(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        suspension: &Suspension,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn suspended(&self, epoch: u64, now: Timestamp, suspension: &Suspension, report: Option<&Report>) -> Change {
         if suspension.open.is_empty() {
             return Change::Keep;
         }
@@ -175,13 +159,7 @@ impl TaskRecord {
 
     /// The execution ends with a result, `isError` included.
     #[must_use]
-    pub fn completed(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        result: &Json,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn completed(&self, epoch: u64, now: Timestamp, result: &Json, report: Option<&Report>) -> Change {
         self.fenced(epoch, |next| {
             next.take_report(report);
             next.end(TaskStatus::Completed, now);
@@ -261,11 +239,8 @@ impl TaskRecord {
                         Some(again) => next.open.push(again),
                         None => {
                             let refusal = Refusal::InvalidAnswers { detail: problem };
-                            next.ledger.insert(entry(
-                                request,
-                                EntryKind::Refusal,
-                                refusal.to_json(),
-                            ));
+                            next.ledger
+                                .insert(entry(request, EntryKind::Refusal, refusal.to_json()));
                         }
                     }
                 }

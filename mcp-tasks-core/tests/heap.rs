@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cap::Cap;
 use mcp_tasks_core::{
-    Claim, ClientCapabilities, Cursor, EntryKind, Fingerprint, InputKind, Json, Ledger,
-    MemoryStore, Question, TaskId, TaskRecord, TaskStore, Timestamp, WriteId,
+    Claim, ClientCapabilities, Cursor, EntryKind, Fingerprint, InputKind, Json, Ledger, MemoryStore, Question, TaskId,
+    TaskRecord, TaskStore, Timestamp, WriteId,
 };
 
 #[global_allocator]
@@ -41,8 +41,7 @@ struct Shared {
 fn park(store: &MemoryStore, shared: &Shared, number: usize) {
     let now = Timestamp::from_millis(1_785_196_800_000);
     let id = TaskId::from_entropy((number as u128).to_be_bytes());
-    let arguments =
-        format!(r#"{{"uri":"https://cdn.example/in/{number:016}.mp4","height":"720p"}}"#);
+    let arguments = format!(r#"{{"uri":"https://cdn.example/in/{number:016}.mp4","height":"720p"}}"#);
     let mut record = TaskRecord::new(
         id.clone(),
         shared.tool.clone(),

@@ -139,13 +139,7 @@ impl Cursor {
     }
 
     /// Looks for the answer to the call at `ordinal`. `kind` and `what` are for the report, the fingerprint decides.
-    pub fn look(
-        &mut self,
-        ordinal: u32,
-        kind: EntryKind,
-        what: &str,
-        fingerprint: Fingerprint,
-    ) -> Looked {
+    pub fn look(&mut self, ordinal: u32, kind: EntryKind, what: &str, fingerprint: Fingerprint) -> Looked {
         if self.mismatch.is_some() {
             return Looked::Diverged;
         }
@@ -211,13 +205,7 @@ impl Cursor {
 
     /// A wait: until the recorded instant, or, if none is recorded, until `wake`, which is recorded and has to be
     /// stored, so that the wait does not begin anew on another node.
-    pub fn sleep(
-        &mut self,
-        ordinal: u32,
-        fingerprint: Fingerprint,
-        wake: Timestamp,
-        now: Timestamp,
-    ) -> Slept {
+    pub fn sleep(&mut self, ordinal: u32, fingerprint: Fingerprint, wake: Timestamp, now: Timestamp) -> Slept {
         const KIND: EntryKind = EntryKind::Sleep;
         let is_new = !self.slots.contains_key(&ordinal) && self.mismatch.is_none();
         if is_new {
@@ -255,14 +243,7 @@ impl Cursor {
         }
         if let Some(refusal) = question.refusal {
             let (what, print) = (question.label, question.fingerprint);
-            self.insert(
-                ordinal,
-                EntryKind::Refusal,
-                what,
-                print,
-                refusal.clone(),
-                true,
-            );
+            self.insert(ordinal, EntryKind::Refusal, what, print, refusal.clone(), true);
             return match self.look(ordinal, kind, what, print) {
                 Looked::Delivered { kind, response } => Asked::Delivered { kind, response },
                 _ => Asked::Pending,
@@ -309,13 +290,7 @@ impl Cursor {
     }
 
     /// A running step ended: its result is recorded, and reaches the body once it is stored.
-    pub fn finish_step(
-        &mut self,
-        ordinal: u32,
-        name: &str,
-        fingerprint: Fingerprint,
-        response: Json,
-    ) {
+    pub fn finish_step(&mut self, ordinal: u32, name: &str, fingerprint: Fingerprint, response: Json) {
         self.running = self.running.saturating_sub(1);
         self.insert(ordinal, EntryKind::Step, name, fingerprint, response, false);
         self.unsaved = true;

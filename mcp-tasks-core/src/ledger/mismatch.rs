@@ -61,9 +61,7 @@ impl fmt::Display for Mismatch {
             Divergence::Different {
                 attempted: (kind, label),
             } if self.recorded.1 == *label && self.recorded.0 == *kind => {
-                f.write_str(
-                    "and is the same in its words now but not in its details (schema, options)",
-                )?;
+                f.write_str("and is the same in its words now but not in its details (schema, options)")?;
             }
             Divergence::Different {
                 attempted: (kind, label),
@@ -75,9 +73,7 @@ impl fmt::Display for Mismatch {
             }
         }
         match self.schema_changed {
-            Some(true) => {
-                f.write_str(". The tool's input schema changed too: another build runs now")?
-            }
+            Some(true) => f.write_str(". The tool's input schema changed too: another build runs now")?,
             Some(false) => f.write_str(". The tool's input schema is unchanged")?,
             None => {}
         }

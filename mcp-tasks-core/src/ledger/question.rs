@@ -25,12 +25,7 @@ pub struct Question<'a> {
 impl<'a> Question<'a> {
     /// A question that the client can be asked, under the key the ordinal gives.
     #[must_use]
-    pub const fn new(
-        kind: InputKind,
-        label: &'a str,
-        request: &'a Json,
-        fingerprint: Fingerprint,
-    ) -> Self {
+    pub const fn new(kind: InputKind, label: &'a str, request: &'a Json, fingerprint: Fingerprint) -> Self {
         Self {
             kind,
             key: None,
@@ -96,17 +91,13 @@ pub enum Slept {
 pub enum Fault {
     /// Two questions of one task under one key (Tasks extension, "Task Update Requests": a key must be unique over the
     /// lifetime of a task).
-    #[error(
-        "the key {key:?} was used for two questions of this task; give each question a key of its own"
-    )]
+    #[error("the key {key:?} was used for two questions of this task; give each question a key of its own")]
     KeyUsedTwice {
         /// The key.
         key: Box<str>,
     },
     /// A key in the space the framework uses itself.
-    #[error(
-        "the key {key:?} cannot be used: a key is not empty, has no `~` and does not start with `elicit-`"
-    )]
+    #[error("the key {key:?} cannot be used: a key is not empty, has no `~` and does not start with `elicit-`")]
     KeyReserved {
         /// The key.
         key: Box<str>,

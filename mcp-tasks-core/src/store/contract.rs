@@ -93,13 +93,7 @@ impl<'a> Case<'a> {
         self.store.get(id, now).await.expect("get answers")
     }
 
-    async fn update(
-        &self,
-        id: &TaskId,
-        now: Timestamp,
-        write: u128,
-        mutation: Mutation,
-    ) -> Option<Updated> {
+    async fn update(&self, id: &TaskId, now: Timestamp, write: u128, mutation: Mutation) -> Option<Updated> {
         let updated = self.store.update(id, now, WriteId::new(write), mutation);
         updated.await.expect("update answers")
     }

@@ -96,10 +96,7 @@ impl MemoryStore {
     /// How many records are held, expired ones that no sweep has removed yet included.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|shard| lock(shard).records.len())
-            .sum()
+        self.shards.iter().map(|shard| lock(shard).records.len()).sum()
     }
 
     /// Whether no record is held.
@@ -123,9 +120,7 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore")
-            .field("len", &self.len())
-            .finish()
+        f.debug_struct("MemoryStore").field("len", &self.len()).finish()
     }
 }
 
@@ -150,11 +145,7 @@ impl TaskStore for MemoryStore {
         done(Ok(record))
     }
 
-    fn get<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
         done(Ok(self.shard(id).live(id, now)))
     }
 
@@ -197,10 +188,6 @@ impl TaskStore for MemoryStore {
 
 impl Sweep for MemoryStore {
     fn sweep(&self, now: Timestamp) -> StoreFuture<'_, u64> {
-        done(Ok(self
-            .shards
-            .iter()
-            .map(|shard| lock(shard).sweep(now))
-            .sum()))
+        done(Ok(self.shards.iter().map(|shard| lock(shard).sweep(now)).sum()))
     }
 }

@@ -16,31 +16,20 @@ fn partial_answers_are_kept_and_the_last_one_flips_the_task_once() {
     assert_eq!(half.client_capabilities, record.client_capabilities);
     assert_eq!((half.execution.epoch, &half.execution.node), (1, &None));
     let answer = half.ledger.entries().last().unwrap();
-    assert_eq!(
-        (answer.ordinal, answer.kind, answer.turn),
-        (2, EntryKind::Elicit, None)
-    );
+    assert_eq!((answer.ordinal, answer.kind, answer.turn), (2, EntryKind::Elicit, None));
     assert_eq!(answer.response.get(), YES);
     assert_eq!(answer.issued, record.open[1].issued);
 
     let full = written(half.answered(at(30), &responses(&[("a", YES)]), &new, &claim()));
     assert_eq!(full.status, TaskStatus::Working);
     assert!(full.open.is_empty());
-    assert_eq!(
-        full.client_capabilities, new,
-        "of the request that resumes it"
-    );
+    assert_eq!(full.client_capabilities, new, "of the request that resumes it");
     assert_eq!(full.execution.epoch, 2);
     assert_eq!(full.execution.node.as_deref(), Some("node-b"));
     assert_eq!(full.execution.lease_until, Some(at(30_000)));
     assert_eq!(full.ledger.entries().len(), 3);
 
-    let again = full.answered(
-        at(40),
-        &responses(&[("a", YES), ("b", YES)]),
-        &new,
-        &claim(),
-    );
+    let again = full.answered(at(40), &responses(&[("a", YES), ("b", YES)]), &new, &claim());
     assert_eq!(again, Change::Keep, "one flip only");
 }
 
@@ -83,8 +72,7 @@ fn declining_and_cancelling_are_answers_and_their_content_is_not_looked_at() {
         let change = parked(&["a"]).answered(at(20), &answers, &capabilities("{}"), &claim());
         let entry = written(change).ledger.entries().last().cloned().unwrap();
         let recorded: serde_json::Value = entry.response.decode().unwrap();
-        let sent: serde_json::Value =
-            serde_json::from_str(&response.replace("1e999", "0")).unwrap();
+        let sent: serde_json::Value = serde_json::from_str(&response.replace("1e999", "0")).unwrap();
         assert_eq!(recorded, serde_json::json!({ "action": sent["action"] }));
     }
 }
@@ -108,37 +96,22 @@ fn what_does_not_fit_the_form_is_asked_again_under_other_keys_and_then_refused()
             break;
         }
         let again = &record.open[0];
-        assert_eq!(
-            (again.ordinal, again.issued),
-            (original.ordinal, original.issued)
-        );
+        assert_eq!((again.ordinal, again.issued), (original.ordinal, original.issued));
         assert_eq!(again.fingerprint, original.fingerprint);
         assert_eq!(again.original.as_ref(), Some(&original.request));
         let text = again.request.get();
         let message: serde_json::Value = again.request.decode().unwrap();
         let message = message["params"]["message"].as_str().unwrap();
         assert!(message.ends_with("\n\na?"), "{message}");
-        assert!(
-            message.len() > "\n\na?".len(),
-            "the reason stands in front: {message}"
-        );
-        assert_eq!(
-            message.matches("a?").count(),
-            1,
-            "one reason at a time: {message}"
-        );
+        assert!(message.len() > "\n\na?".len(), "the reason stands in front: {message}");
+        assert_eq!(message.matches("a?").count(), 1, "one reason at a time: {message}");
         assert!(
             text.contains(r#"{"zeal":{"type":"integer"},"go""#),
             "the form's order stays: {text}"
         );
         assert!(text.contains(r#""x-order":[2,1]"#));
         // The earlier key is gone.
-        let stale = record.answered(
-            at(25),
-            &responses(&[(key, YES)]),
-            &capabilities("{}"),
-            &claim(),
-        );
+        let stale = record.answered(at(25), &responses(&[(key, YES)]), &capabilities("{}"), &claim());
         assert_eq!(stale, Change::Keep);
     }
     assert_eq!(record.open.len(), 1, "the other question is still open");
@@ -172,31 +145,15 @@ fn the_last_refusal_flips_the_task_too() {
         let misfit = responses(&[(key, r#"{"action":"accept","content":{"go":3}}"#)]);
         record = written(record.answered(at(20), &misfit, &capabilities("{}"), &claim()));
     }
-    assert_eq!(
-        (record.status, record.execution.epoch),
-        (TaskStatus::Working, 2)
-    );
+    assert_eq!((record.status, record.execution.epoch), (TaskStatus::Working, 2));
 }
 
 #[test]
 fn unknown_members_of_a_form_are_ignored_and_a_whole_float_is_an_integer() {
-    let answers = responses(&[(
-        "a",
-        r#"{"action":"accept","content":{"go":true,"zeal":3.0,"more":1}}"#,
-    )]);
+    let answers = responses(&[("a", r#"{"action":"accept","content":{"go":true,"zeal":3.0,"more":1}}"#)]);
     let full = written(parked(&["a"]).answered(at(20), &answers, &capabilities("{}"), &claim()));
-    let recorded: serde_json::Value = full
-        .ledger
-        .entries()
-        .last()
-        .unwrap()
-        .response
-        .decode()
-        .unwrap();
-    assert_eq!(
-        recorded["content"],
-        serde_json::json!({ "go": true, "zeal": 3 })
-    );
+    let recorded: serde_json::Value = full.ledger.entries().last().unwrap().response.decode().unwrap();
+    assert_eq!(recorded["content"], serde_json::json!({ "go": true, "zeal": 3 }));
 }
 
 #[test]
@@ -217,10 +174,7 @@ fn urls_and_roots_are_answered_by_their_own_shapes() {
         .collect();
     assert_eq!(
         recorded[0],
-        (
-            EntryKind::Elicit,
-            r#"{"action":"accept","content":{}}"#.to_owned()
-        )
+        (EntryKind::Elicit, r#"{"action":"accept","content":{}}"#.to_owned())
     );
     assert_eq!(recorded[1], (EntryKind::Roots, right["r"].get().to_owned()));
 }

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use mcp_tasks_core::{
-    Asked, Cursor, EntryKind, Fault, Fingerprint, InputKind, Json, Ledger, Looked, Mismatch,
-    Question, Slept, Suspension, Timestamp,
+    Asked, Cursor, EntryKind, Fault, Fingerprint, InputKind, Json, Ledger, Looked, Mismatch, Question, Slept,
+    Suspension, Timestamp,
 };
 
 pub(crate) type Boxed = Pin<Box<dyn Future<Output = String>>>;
@@ -59,8 +59,7 @@ pub(crate) fn json(text: &str) -> Json {
 }
 
 pub(crate) fn text(json: &Json) -> String {
-    json.decode::<String>()
-        .unwrap_or_else(|_| json.get().to_owned())
+    json.decode::<String>().unwrap_or_else(|_| json.get().to_owned())
 }
 
 pub(crate) fn print(kind: &str, name: &str) -> Fingerprint {
@@ -102,12 +101,10 @@ impl Ctx {
             let run = &mut *ctx.0.borrow_mut();
             let (facts, value) = (&mut run.facts, run.rng.below(1_000_000));
             let print = print("random", "");
-            let looked = run
-                .cursor
-                .record(ordinal, EntryKind::Random, "", print, || {
-                    *facts += 1;
-                    json(&value.to_string())
-                });
+            let looked = run.cursor.record(ordinal, EntryKind::Random, "", print, || {
+                *facts += 1;
+                json(&value.to_string())
+            });
             match looked {
                 Looked::Delivered { response, .. } => Poll::Ready(text(&response)),
                 _ => Poll::Pending,
@@ -150,10 +147,7 @@ impl Future for Step {
         let run = &mut *this.ctx.0.borrow_mut();
         let print = print("step", &this.name);
         match this.left {
-            None => match run
-                .cursor
-                .look(this.ordinal, EntryKind::Step, &this.name, print)
-            {
+            None => match run.cursor.look(this.ordinal, EntryKind::Step, &this.name, print) {
                 Looked::Delivered { response, .. } => return Poll::Ready(text(&response)),
                 Looked::Absent if run.cursor.begin_step() => {
                     run.started.insert(this.ordinal);
@@ -211,11 +205,7 @@ pub(crate) async fn race(ctx: &Ctx, mut branches: Vec<Boxed>) -> String {
     std::future::poll_fn(move |cx| {
         let count = branches.len();
         let bound = if std::mem::take(&mut first) { 1 } else { count };
-        let from = ctx
-            .0
-            .borrow_mut()
-            .rng
-            .below(u32::try_from(bound).unwrap_or(1));
+        let from = ctx.0.borrow_mut().rng.below(u32::try_from(bound).unwrap_or(1));
         for at in 0..count {
             let at = (at + from as usize) % count;
             if let Poll::Ready(output) = branches[at].as_mut().poll(cx) {
@@ -271,9 +261,7 @@ pub(crate) fn drive(
     let mut idle = 0;
     loop {
         ctx.0.borrow_mut().wake = None;
-        let polled = future
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         let run = &mut *ctx.0.borrow_mut();
         let cursor = &mut run.cursor;
         if let Poll::Ready(output) = &polled

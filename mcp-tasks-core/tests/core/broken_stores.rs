@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use mcp_tasks_core::store::contract::{self, parallel};
 use mcp_tasks_core::{
-    Change, Json, MemoryStore, Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore,
-    Timestamp, Updated, WriteId,
+    Change, Json, MemoryStore, Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
 };
 
 use super::stores::block_on;
@@ -92,11 +91,7 @@ impl TaskStore for Broken {
         })
     }
 
-    fn get<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
         self.inner.get(id, self.clock(now))
     }
 
@@ -139,9 +134,7 @@ impl TaskStore for Broken {
                 && let Some(present) = self.inner.get(id, now).await?
                 && present.last_write == Some(write)
             {
-                self.inner
-                    .update(id, now, WriteId::new(u128::MAX), keep_all())
-                    .await?;
+                self.inner.update(id, now, WriteId::new(u128::MAX), keep_all()).await?;
             }
             let updated = self.inner.update(id, now, write, mutation).await?;
             if updated.is_none() && self.flaw == Flaw::Resurrects {

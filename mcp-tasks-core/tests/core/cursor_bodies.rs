@@ -54,22 +54,13 @@ fn joined_sequences_of_steps_and_questions_replay_without_a_mismatch() {
         })
     });
     assert_eq!(output, "a1yesa2yes b1yesb2yes c1yesc2yes");
-    assert!(
-        published
-            .iter()
-            .map(|keys| keys.split(',').count())
-            .sum::<usize>()
-            == 3
-    );
+    assert!(published.iter().map(|keys| keys.split(',').count()).sum::<usize>() == 3);
 }
 
 #[test]
 fn joined_questions_are_published_together() {
     let (output, published) = twice(&|ctx| {
-        let questions: Vec<Boxed> = vec![
-            Box::pin(ctx.ask("a".to_owned())),
-            Box::pin(ctx.ask("b".to_owned())),
-        ];
+        let questions: Vec<Boxed> = vec![Box::pin(ctx.ask("a".to_owned())), Box::pin(ctx.ask("b".to_owned()))];
         Box::pin(async { join(questions).await.join(" ") })
     });
     assert_eq!(output, "yes yes");

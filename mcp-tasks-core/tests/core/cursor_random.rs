@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks_core::{
-    Change, Claim, ClientCapabilities, Entry, Json, Ledger, Suspension, TaskId, TaskRecord,
-    TaskStatus, Timestamp,
+    Change, Claim, ClientCapabilities, Entry, Json, Ledger, Suspension, TaskId, TaskRecord, TaskStatus, Timestamp,
 };
 
 use super::body::{Boxed, Ctx, End, Rng, drive, join, race, yield_once};
@@ -41,9 +40,7 @@ enum Kind {
 fn random_node(rng: &mut Rng, depth: u32, kind: Kind) -> Rc<Node> {
     let many = |rng: &mut Rng, least: u32, kind: Kind| {
         let count = least + rng.below(3);
-        (0..count)
-            .map(|_| random_node(rng, depth - 1, kind))
-            .collect()
+        (0..count).map(|_| random_node(rng, depth - 1, kind)).collect()
     };
     Rc::new(match rng.below(if depth == 0 { 6 } else { 12 }) {
         2 => Node::Ask,
@@ -143,11 +140,7 @@ fn finish(root: &Rc<Node>, from: &Ledger, seed: u64) -> Outcome {
             }
             End::Parked(suspension) => {
                 for request in &suspension.open {
-                    assert!(
-                        asked.insert(request.ordinal),
-                        "{} is asked twice",
-                        request.key
-                    );
+                    assert!(asked.insert(request.ordinal), "{} is asked twice", request.key);
                 }
                 ledger = answer(&suspension);
                 snapshots.push(Snapshot {
@@ -198,10 +191,7 @@ fn ordinals(ledger: &Ledger) -> BTreeSet<u32> {
 }
 
 fn entry(ledger: &Ledger, ordinal: u32) -> Option<&Entry> {
-    ledger
-        .entries()
-        .iter()
-        .find(|entry| entry.ordinal == ordinal)
+    ledger.entries().iter().find(|entry| entry.ordinal == ordinal)
 }
 
 fn check(seed: u64) {
@@ -247,9 +237,7 @@ fn check(seed: u64) {
 
 #[test]
 fn every_body_replays_from_whatever_was_written_and_ends_alike() {
-    let wanted = std::env::var("CURSOR_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
+    let wanted = std::env::var("CURSOR_SEED").ok().and_then(|seed| seed.parse().ok());
     for seed in wanted.map_or(0..BODIES, |seed: u64| seed..seed + 1) {
         let outcome = std::panic::catch_unwind(|| check(seed));
         assert!(outcome.is_ok(), "failed with CURSOR_SEED={seed}");

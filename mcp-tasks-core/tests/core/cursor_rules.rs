@@ -1,8 +1,7 @@
 //! The rules of the replay machine, each by a sequence of calls made by hand.
 
 use mcp_tasks_core::{
-    Asked, Cursor, Divergence, Entry, EntryKind, Fault, InputKind, Json, Ledger, Looked, Question,
-    Slept, Timestamp,
+    Asked, Cursor, Divergence, Entry, EntryKind, Fault, InputKind, Json, Ledger, Looked, Question, Slept, Timestamp,
 };
 
 use super::body::{json, print};
@@ -60,11 +59,7 @@ fn a_step_reaches_the_body_once_it_is_stored_and_not_before() {
     assert!(run.is_unsaved());
     let written = run.ledger();
     assert!(!run.is_unsaved());
-    assert_eq!(
-        step(&mut run, 0, "a"),
-        Looked::Held,
-        "the write may still fail"
-    );
+    assert_eq!(step(&mut run, 0, "a"), Looked::Held, "the write may still fail");
     run.saved(&written);
     assert!(is_delivered(&step(&mut run, 0, "a")));
 }
@@ -86,10 +81,7 @@ fn a_step_that_ends_during_a_write_waits_for_the_next_one() {
 #[test]
 fn turns_are_repeated_whatever_the_order_of_polls() {
     // The branch that made its call second was answered first.
-    let mut run = Cursor::new(&ledger(&[
-        (0, "step", "a", Some(1), 3),
-        (1, "step", "b", Some(0), 2),
-    ]));
+    let mut run = Cursor::new(&ledger(&[(0, "step", "a", Some(1), 3), (1, "step", "b", Some(0), 2)]));
     take(&mut run, 2);
     assert_eq!(step(&mut run, 0, "a"), Looked::Held);
     assert!(is_delivered(&step(&mut run, 1, "b")));
@@ -101,32 +93,18 @@ fn turns_are_repeated_whatever_the_order_of_polls() {
     );
     take(&mut run, 1);
     assert!(is_delivered(&step(&mut run, 0, "a")));
-    assert!(
-        is_delivered(&step(&mut run, 0, "a")),
-        "looking again changes nothing"
-    );
+    assert!(is_delivered(&step(&mut run, 0, "a")), "looking again changes nothing");
     assert!(run.settle() || !run.is_blocked());
 }
 
 #[test]
 fn answers_without_a_turn_come_after_all_that_have_one() {
-    let mut run = Cursor::new(&ledger(&[
-        (0, "elicit", "q", None, 2),
-        (1, "step", "a", Some(0), 2),
-    ]));
+    let mut run = Cursor::new(&ledger(&[(0, "elicit", "q", None, 2), (1, "step", "a", Some(0), 2)]));
     take(&mut run, 2);
     assert_eq!(ask(&mut run, 0, "q", None), Asked::Pending);
     assert!(is_delivered(&step(&mut run, 1, "a")));
-    assert!(matches!(
-        ask(&mut run, 0, "q", None),
-        Asked::Delivered { .. }
-    ));
-    let turns: Vec<_> = run
-        .ledger()
-        .entries()
-        .iter()
-        .map(|entry| entry.turn)
-        .collect();
+    assert!(matches!(ask(&mut run, 0, "q", None), Asked::Delivered { .. }));
+    let turns: Vec<_> = run.ledger().entries().iter().map(|entry| entry.turn).collect();
     assert_eq!(turns, [Some(1), Some(0)]);
 }
 
@@ -153,19 +131,13 @@ fn a_recorded_answer_goes_before_the_start_of_a_step_beside_it() {
     let mut run = Cursor::new(&ledger(&[(1, "elicit", "q", None, 2)]));
     take(&mut run, 2);
     assert!(!run.begin_step());
-    assert!(matches!(
-        ask(&mut run, 1, "q", None),
-        Asked::Delivered { .. }
-    ));
+    assert!(matches!(ask(&mut run, 1, "q", None), Asked::Delivered { .. }));
 }
 
 #[test]
 fn a_recorded_answer_that_nobody_awaits_any_more_does_not_hold_up_what_is_new() {
     // `b` won the race; `a` ended later and the body is not waiting for it.
-    let mut run = Cursor::new(&ledger(&[
-        (0, "step", "a", None, 3),
-        (1, "step", "b", Some(0), 2),
-    ]));
+    let mut run = Cursor::new(&ledger(&[(0, "step", "a", None, 3), (1, "step", "b", Some(0), 2)]));
     take(&mut run, 2);
     assert_eq!(step(&mut run, 0, "a"), Looked::Held);
     assert!(is_delivered(&step(&mut run, 1, "b")));
@@ -173,10 +145,7 @@ fn a_recorded_answer_that_nobody_awaits_any_more_does_not_hold_up_what_is_new() 
     assert!(!run.begin_step(), "`a` may still be polled");
     assert!(run.settle());
     assert!(!run.begin_step());
-    assert!(
-        run.settle(),
-        "a poll went by and nothing recorded was taken"
-    );
+    assert!(run.settle(), "a poll went by and nothing recorded was taken");
     assert!(run.begin_step());
     assert!(!run.settle() && !run.is_blocked());
     run.finish();
@@ -201,11 +170,7 @@ fn once_a_question_is_open_only_questions_join_it() {
     run.finish_step(0, "a", print("step", "a"), json("a"));
     let written = run.ledger();
     run.saved(&written);
-    assert_eq!(
-        step(&mut run, 0, "a"),
-        Looked::Held,
-        "the run is about to end"
-    );
+    assert_eq!(step(&mut run, 0, "a"), Looked::Held, "the run is about to end");
     assert!(run.can_suspend());
 
     let parked = run.suspend();
@@ -221,14 +186,8 @@ fn once_a_question_is_open_only_questions_join_it() {
         .iter()
         .map(|entry| (entry.ordinal, entry.kind, entry.turn, entry.issued))
         .collect();
-    let expected = [
-        (0, EntryKind::Step, None, 6),
-        (5, EntryKind::Refusal, None, 6),
-    ];
-    assert_eq!(
-        kept, expected,
-        "what was not delivered is marked with the calls made"
-    );
+    let expected = [(0, EntryKind::Step, None, 6), (5, EntryKind::Refusal, None, 6)];
+    assert_eq!(kept, expected, "what was not delivered is marked with the calls made");
 }
 
 #[test]
@@ -274,10 +233,7 @@ fn a_key_is_used_once_in_a_tasks_life() {
     // Answered in an earlier execution.
     let mut run = Cursor::new(&ledger(&[(0, "elicit", "q", None, 1)]));
     take(&mut run, 2);
-    assert!(matches!(
-        ask(&mut run, 0, "q", Some("key-0")),
-        Asked::Delivered { .. }
-    ));
+    assert!(matches!(ask(&mut run, 0, "q", Some("key-0")), Asked::Delivered { .. }));
     let _ = ask(&mut run, 1, "r", Some("key-0"));
     assert_eq!(run.fault(), Some(&twice("key-0")));
 }
@@ -290,10 +246,7 @@ fn an_answer_under_a_later_asking_holds_the_key_too() {
     take(&mut run, 2);
     assert!(is_delivered(&run.look(0, EntryKind::Elicit, "", print)));
     let _ = ask(&mut run, 1, "r", Some("mine"));
-    assert_eq!(
-        run.fault(),
-        Some(&Fault::KeyUsedTwice { key: "mine".into() })
-    );
+    assert_eq!(run.fault(), Some(&Fault::KeyUsedTwice { key: "mine".into() }));
 }
 
 #[test]
@@ -321,9 +274,7 @@ fn another_call_at_a_recorded_place_stops_the_run_and_gets_no_answer() {
     let attempted = (EntryKind::Elicit, "Delete b?".into());
     assert_eq!(mismatch.divergence, Divergence::Different { attempted });
     let report = mismatch.to_string();
-    assert!(
-        report.contains("call 0") && report.contains("Delete a?") && report.contains("Delete b?")
-    );
+    assert!(report.contains("call 0") && report.contains("Delete a?") && report.contains("Delete b?"));
     // Nothing goes on after it, and the first report stands.
     assert_eq!(step(&mut run, 1, "b"), Looked::Diverged);
     assert!(!run.begin_step() && !run.settle() && !run.can_suspend());
@@ -344,18 +295,12 @@ fn another_kind_of_call_with_the_same_name_is_a_mismatch() {
 
 #[test]
 fn a_body_that_ends_before_a_recorded_call_is_a_mismatch() {
-    let mut run = Cursor::new(&ledger(&[
-        (0, "step", "a", Some(0), 1),
-        (1, "step", "b", None, 2),
-    ]));
+    let mut run = Cursor::new(&ledger(&[(0, "step", "a", Some(0), 1), (1, "step", "b", None, 2)]));
     take(&mut run, 1);
     assert!(is_delivered(&step(&mut run, 0, "a")));
     run.finish();
     let mismatch = run.mismatch().unwrap();
-    assert_eq!(
-        (mismatch.ordinal, &mismatch.divergence),
-        (1, &Divergence::NotReached)
-    );
+    assert_eq!((mismatch.ordinal, &mismatch.divergence), (1, &Divergence::NotReached));
 }
 
 #[test]
@@ -364,10 +309,7 @@ fn a_body_that_ends_without_an_answer_it_once_took_is_a_mismatch() {
     take(&mut run, 1);
     run.finish();
     let mismatch = run.mismatch().unwrap();
-    assert_eq!(
-        (mismatch.ordinal, &mismatch.divergence),
-        (0, &Divergence::NotAwaited)
-    );
+    assert_eq!((mismatch.ordinal, &mismatch.divergence), (0, &Divergence::NotAwaited));
 }
 
 #[test]
@@ -383,25 +325,16 @@ fn a_body_that_waits_for_answers_out_of_their_order_is_blocked_and_then_stalled(
     assert!(run.is_blocked());
     run.stalled();
     let mismatch = run.mismatch().unwrap();
-    assert_eq!(
-        (mismatch.ordinal, &mismatch.divergence),
-        (0, &Divergence::OutOfOrder)
-    );
+    assert_eq!((mismatch.ordinal, &mismatch.divergence), (0, &Divergence::OutOfOrder));
 
     // Now it waits for something else where it made the recorded call.
     let mut run = Cursor::new(&recorded);
     take(&mut run, 1);
     assert!(is_delivered(&step(&mut run, 0, "a")));
-    assert!(
-        !run.settle() && !run.is_blocked(),
-        "nobody waits for the machine"
-    );
+    assert!(!run.settle() && !run.is_blocked(), "nobody waits for the machine");
     run.stalled();
     let mismatch = run.mismatch().unwrap();
-    assert_eq!(
-        (mismatch.ordinal, &mismatch.divergence),
-        (1, &Divergence::NotReached)
-    );
+    assert_eq!((mismatch.ordinal, &mismatch.divergence), (1, &Divergence::NotReached));
 }
 
 #[test]
@@ -418,9 +351,7 @@ fn a_step_the_body_drops_leaves_no_entry_and_does_not_hold_up_a_suspension() {
 
 #[test]
 fn a_fact_is_made_once() {
-    let fact = |run: &mut Cursor, text: &str| {
-        run.record(0, EntryKind::Random, "", print("random", ""), || json(text))
-    };
+    let fact = |run: &mut Cursor, text: &str| run.record(0, EntryKind::Random, "", print("random", ""), || json(text));
     let mut run = Cursor::new(&Ledger::default());
     take(&mut run, 1);
     let first = Looked::Delivered {
@@ -441,18 +372,12 @@ fn a_wait_ends_at_the_instant_that_was_recorded() {
     let mut run = Cursor::new(&Ledger::default());
     take(&mut run, 1);
     assert_eq!(run.sleep(0, print, at(100), at(0)), Slept::Until(at(100)));
-    assert!(
-        run.is_unsaved(),
-        "another node must not wait from the start"
-    );
+    assert!(run.is_unsaved(), "another node must not wait from the start");
     assert_eq!(run.sleep(0, print, at(150), at(50)), Slept::Until(at(100)));
 
     let mut other = Cursor::new(&run.ledger());
     take(&mut other, 1);
-    assert_eq!(
-        other.sleep(0, print, at(199), at(99)),
-        Slept::Until(at(100))
-    );
+    assert_eq!(other.sleep(0, print, at(199), at(99)), Slept::Until(at(100)));
     assert_eq!(other.sleep(0, print, at(200), at(100)), Slept::Over);
     // Over is over, also for a node whose clock is behind.
     let mut third = Cursor::new(&other.ledger());

@@ -29,8 +29,7 @@ fn golden(name: &str) -> String {
 fn every_stored_record_loads_and_comes_out_byte_for_byte() {
     for (name, status) in NAMES {
         let text = golden(name);
-        let record =
-            TaskRecord::from_json(&text).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let record = TaskRecord::from_json(&text).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         assert_eq!(record.status, status, "{name}");
         assert_eq!(record.format, 1, "{name}");
         assert_eq!(record.to_json().unwrap(), text, "{name}");
@@ -45,10 +44,7 @@ fn no_golden_file_is_forgotten() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     found.sort();
-    let mut named: Vec<String> = NAMES
-        .iter()
-        .map(|(name, _)| format!("{name}.json"))
-        .collect();
+    let mut named: Vec<String> = NAMES.iter().map(|(name, _)| format!("{name}.json")).collect();
     named.sort();
     assert_eq!(found, named);
 }
@@ -59,12 +55,7 @@ fn a_record_means_what_it_says() {
     assert_eq!(parked.open.len(), 1);
     assert_eq!(&*parked.open[0].key, "confirm~2");
     assert_eq!(parked.open[0].misfits, 1);
-    let turns: Vec<_> = parked
-        .ledger
-        .entries()
-        .iter()
-        .map(|entry| entry.turn)
-        .collect();
+    let turns: Vec<_> = parked.ledger.entries().iter().map(|entry| entry.turn).collect();
     assert_eq!(turns, [Some(0), None]);
     let full = TaskRecord::from_json(&golden("working_full")).unwrap();
     assert_eq!(full.progress, Some(31.245270191439438));
@@ -84,8 +75,7 @@ fn members_a_later_release_added_to_this_format_are_passed_over() {
 #[test]
 fn a_newer_format_is_refused_as_such_whatever_else_has_changed() {
     let same = golden("working_full").replacen("\"format\":1", "\"format\":2", 1);
-    let other =
-        r#"{"format":2,"id":7,"status":"paused","ledger":{"packed":"AAEC"},"nested":[[1]]}"#;
+    let other = r#"{"format":2,"id":7,"status":"paused","ledger":{"packed":"AAEC"},"nested":[[1]]}"#;
     let order = r#"{"id":7,"status":"paused","format":4294967295}"#;
     for (text, expected) in [(same.as_str(), 2), (other, 2), (order, u32::MAX)] {
         match TaskRecord::from_json(text) {
@@ -121,9 +111,6 @@ fn what_is_no_record_is_corrupt() {
     ];
     for text in cases {
         let outcome = TaskRecord::from_json(text);
-        assert!(
-            matches!(outcome, Err(RecordError::Corrupt(_))),
-            "{text}: {outcome:?}"
-        );
+        assert!(matches!(outcome, Err(RecordError::Corrupt(_))), "{text}: {outcome:?}");
     }
 }

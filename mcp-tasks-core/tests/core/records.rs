@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcp_tasks_core::{
-    Change, Claim, ClientCapabilities, Cursor, Fingerprint, InputKind, Json, Question, Suspension,
-    TaskId, TaskRecord, Timestamp,
+    Change, Claim, ClientCapabilities, Cursor, Fingerprint, InputKind, Json, Question, Suspension, TaskId, TaskRecord,
+    Timestamp,
 };
 
 /// A value as it is spelled.
@@ -38,7 +38,8 @@ pub(crate) fn working() -> TaskRecord {
 }
 
 /// The form every question here is about.
-const FORM: &str = r#"{"type":"object","properties":{"zeal":{"type":"integer"},"go":{"type":"boolean"}},"required":["go"]}"#;
+const FORM: &str =
+    r#"{"type":"object","properties":{"zeal":{"type":"integer"},"go":{"type":"boolean"}},"required":["go"]}"#;
 
 /// Questions of these keys and kinds, put by a body that ran a step first.
 pub(crate) fn suspension(questions: &[(&str, InputKind)]) -> Suspension {
@@ -62,8 +63,7 @@ pub(crate) fn suspension(questions: &[(&str, InputKind)]) -> Suspension {
             _ => r#"{"method":"roots/list"}"#.to_owned(),
         };
         let request = raw(&request);
-        let mut question =
-            Question::new(*kind, key, &request, Fingerprint::of("elicit", key, None));
+        let mut question = Question::new(*kind, key, &request, Fingerprint::of("elicit", key, None));
         question.key = Some(key);
         let _ = run.ask(ordinal, &question);
     }

@@ -7,8 +7,7 @@ use std::thread::{self, Thread};
 
 use mcp_tasks_core::store::contract::Work;
 use mcp_tasks_core::{
-    MemoryStore, Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated,
-    WriteId,
+    MemoryStore, Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
 };
 
 struct Unpark(Thread);
@@ -48,11 +47,7 @@ impl<S: TaskStore> TaskStore for Retrying<S> {
         self.0.create(record)
     }
 
-    fn get<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
         self.0.get(id, now)
     }
 

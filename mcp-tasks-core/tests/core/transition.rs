@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use mcp_tasks_core::{Change, InputKind, Ledger, Report, TaskRecord, TaskStatus, Timestamp};
 
-use super::records::{
-    at, capabilities, claim, parked, raw, responses, suspension, working, written,
-};
+use super::records::{at, capabilities, claim, parked, raw, responses, suspension, working, written};
 
 const YES: &str = r#"{"action":"accept","content":{"go":true}}"#;
 
@@ -167,13 +165,8 @@ fn progress_only_rises_and_the_words_stay_with_the_highest() {
     let record = written(working().progressed(1, at(10), &report(3.0)));
     assert_eq!(record.status_message.as_deref(), Some("3/10"));
     for lower in [3.0, 2.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        assert_eq!(
-            record.progressed(1, at(20), &report(lower)),
-            Change::Keep,
-            "{lower}"
-        );
-        let journaled =
-            written(record.journaled(1, at(20), &Ledger::default(), Some(&report(lower))));
+        assert_eq!(record.progressed(1, at(20), &report(lower)), Change::Keep, "{lower}");
+        let journaled = written(record.journaled(1, at(20), &Ledger::default(), Some(&report(lower))));
         assert_eq!(journaled, record, "{lower}");
     }
     let first = written(working().journaled(1, at(20), &Ledger::default(), Some(&report(0.0))));
@@ -193,12 +186,7 @@ fn progress_in_the_same_words_is_kept_and_not_seen() {
 fn the_last_report_goes_with_the_write_that_ends_the_execution() {
     let ended = written(working().completed(1, at(9), &raw("{}"), Some(&report(10.0))));
     assert_eq!(ended.status_message.as_deref(), Some("10/10"));
-    let parked = written(working().suspended(
-        1,
-        at(9),
-        &suspension(&[("q", InputKind::Form)]),
-        Some(&report(4.0)),
-    ));
+    let parked = written(working().suspended(1, at(9), &suspension(&[("q", InputKind::Form)]), Some(&report(4.0))));
     assert_eq!(parked.status_message.as_deref(), Some("4/10"));
 }
 
@@ -206,14 +194,8 @@ fn the_last_report_goes_with_the_write_that_ends_the_execution() {
 fn a_terminal_record_holds_its_outcome_and_no_ledger_question_or_claim() {
     for record in terminal() {
         assert!(record.ledger.is_empty() && record.open.is_empty());
-        assert_eq!(
-            (&record.execution.node, record.execution.lease_until),
-            (&None, None)
-        );
-        assert_eq!(
-            record.result.is_some(),
-            record.status == TaskStatus::Completed
-        );
+        assert_eq!((&record.execution.node, record.execution.lease_until), (&None, None));
+        assert_eq!(record.result.is_some(), record.status == TaskStatus::Completed);
         assert_eq!(record.error.is_some(), record.status == TaskStatus::Failed);
     }
 }
@@ -227,10 +209,7 @@ fn a_parked_record_holds_its_questions_and_needs_no_node() {
     let parked = written(record.suspended(1, at(10), &questions, None));
     assert_eq!(parked.open, questions.open);
     assert_eq!(parked.ledger, questions.ledger);
-    assert_eq!(
-        (&parked.execution.node, parked.execution.lease_until),
-        (&None, None)
-    );
+    assert_eq!((&parked.execution.node, parked.execution.lease_until), (&None, None));
     assert_eq!(parked.execution.epoch, 1);
     let nothing = suspension(&[]);
     assert_eq!(record.suspended(1, at(10), &nothing, None), Change::Keep);

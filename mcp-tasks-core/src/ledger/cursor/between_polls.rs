@@ -94,10 +94,7 @@ impl Cursor {
         let due = Some(self.next_turn);
         let mut left = self.left_over();
         let first = left.next();
-        let entry = first
-            .into_iter()
-            .chain(left)
-            .find(|entry| entry.turn == due);
+        let entry = first.into_iter().chain(left).find(|entry| entry.turn == due);
         if let Some(entry) = entry.or(first) {
             let divergence = if entry.ordinal < self.issued {
                 Divergence::OutOfOrder

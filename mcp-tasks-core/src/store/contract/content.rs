@@ -5,16 +5,14 @@ use std::sync::Arc;
 use super::records::{HOUR, at, content, raw, record};
 use super::{Case, changing};
 use crate::{
-    ClientCapabilities, Cursor, EntryKind, Fingerprint, InputKind, Json, Principal, Question,
-    StoreError, Suspension, TaskId, TaskRecord, TaskStatus, TaskStore, TraceContext,
+    ClientCapabilities, Cursor, EntryKind, Fingerprint, InputKind, Json, Principal, Question, StoreError, Suspension,
+    TaskId, TaskRecord, TaskStatus, TaskStore, TraceContext,
 };
 
 /// JSON that a store which decodes, sorts, rounds, trims or escapes anew would change.
 fn kinds() -> Vec<Json> {
     let deep = format!("{}{}", r#"{"a":["#.repeat(40), r"]}".repeat(40));
-    let wide: Vec<String> = (0..500)
-        .map(|n| format!(r#""k{}":{n}"#, (n * 7) % 500))
-        .collect();
+    let wide: Vec<String> = (0..500).map(|n| format!(r#""k{}":{n}"#, (n * 7) % 500)).collect();
     let texts = [
         "{}",
         r#"{"z":1,"a":2,"m":{"y":1,"b":2}}"#,
@@ -43,20 +41,9 @@ const URL: &str = r#"{"method":"elicitation/create","params":{"mode":"url","elic
 async fn assert_created(case: &Case<'_>, number: u32, record: TaskRecord) -> TaskRecord {
     let expected = content(&record);
     let created = case.create(record).await;
-    assert_eq!(
-        content(&created),
-        expected,
-        "create changed record {number}"
-    );
-    let found = case
-        .get(&created.task_id, at(1))
-        .await
-        .expect("the record is there");
-    assert_eq!(
-        content(&found),
-        expected,
-        "the store changed record {number}"
-    );
+    assert_eq!(content(&created), expected, "create changed record {number}");
+    let found = case.get(&created.task_id, at(1)).await.expect("the record is there");
+    assert_eq!(content(&found), expected, "the store changed record {number}");
     (*found).clone()
 }
 
@@ -73,11 +60,7 @@ async fn assert_updated(case: &Case<'_>, write: u128, next: TaskRecord) {
         .update(&id, at(1), write, mutation)
         .await
         .expect("the record is there");
-    assert_eq!(
-        content(&updated.record),
-        expected,
-        "update changed write {write}"
-    );
+    assert_eq!(content(&updated.record), expected, "update changed write {write}");
     let found = case.get(&id, at(1)).await.expect("the record is there");
     assert_eq!(content(&found), expected, "the store changed write {write}");
     // An update that touches one member rewrites no other.
@@ -85,11 +68,7 @@ async fn assert_updated(case: &Case<'_>, write: u128, next: TaskRecord) {
     let touched = case.update(&id, at(1), write + 1_000, touch).await;
     let mut touched = (*touched.expect("the record is there").record).clone();
     touched.poll_interval_ms -= 1;
-    assert_eq!(
-        content(&touched),
-        expected,
-        "another update changed write {write}"
-    );
+    assert_eq!(content(&touched), expected, "another update changed write {write}");
 }
 
 /// Questions of every kind, parked, with something of every kind in the ledger.
@@ -223,9 +202,7 @@ pub async fn absent_and_empty_are_two_things(store: &dyn TaskStore) {
     let mut empty = record(&case.id(1).await, Some(HOUR));
     empty.arguments = raw("{}");
     empty.client_capabilities = ClientCapabilities::new(raw("{}"));
-    empty.principal = Some(Arc::new(
-        Principal::new("").with_issuer("").with_claims(raw("{}")),
-    ));
+    empty.principal = Some(Arc::new(Principal::new("").with_issuer("").with_claims(raw("{}"))));
     empty.body_version = Some(Arc::from(""));
     empty.status_message = Some("".into());
     empty.progress = Some(0.0);
@@ -234,10 +211,7 @@ pub async fn absent_and_empty_are_two_things(store: &dyn TaskStore) {
     empty.execution.node = Some(Arc::from(""));
     for (number, given) in [(0, absent), (1, empty)] {
         let found = assert_created(&case, number, given.clone()).await;
-        let stamped = TaskRecord {
-            version: 1,
-            ..given
-        };
+        let stamped = TaskRecord { version: 1, ..given };
         assert_eq!(found, stamped);
     }
 }
@@ -269,10 +243,7 @@ pub async fn a_large_record_is_kept_whole_or_refused(store: &dyn TaskStore) {
     let case = Case::new(store, "large");
     let id = case.id(0).await;
     let mut given = record(&id, Some(HOUR));
-    given.arguments = raw(&format!(
-        r#"{{"text":"{}é"}}"#,
-        "0123456789abcdef".repeat(65_536)
-    ));
+    given.arguments = raw(&format!(r#"{{"text":"{}é"}}"#, "0123456789abcdef".repeat(65_536)));
     match store.create(given.clone()).await {
         Ok(created) => {
             let found = case.get(&id, at(1)).await.expect("the record is there");

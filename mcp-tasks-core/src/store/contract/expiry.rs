@@ -46,25 +46,13 @@ pub async fn update_works_through_the_deadline_and_not_after(store: &dyn TaskSto
         case.create(record(&written, Some(HOUR))).await;
         case.create(record(&kept, Some(HOUR))).await;
         let updated = case.update(&written, at(millis), 2, change()).await;
-        assert_eq!(
-            updated.is_some(),
-            there,
-            "a write {millis} ms after creation"
-        );
+        assert_eq!(updated.is_some(), there, "a write {millis} ms after creation");
         let updated = case.update(&kept, at(millis), 2, keeping()).await;
-        assert_eq!(
-            updated.is_some(),
-            there,
-            "a look {millis} ms after creation"
-        );
+        assert_eq!(updated.is_some(), there, "a look {millis} ms after creation");
         if !there {
             // Neither the expired record nor a lost acknowledgement of it comes back.
             assert!(!case.is_there(&written, at(millis)).await);
-            assert!(
-                case.update(&written, at(millis), 1, change())
-                    .await
-                    .is_none()
-            );
+            assert!(case.update(&written, at(millis), 1, change()).await.is_none());
         }
     }
 }
@@ -88,14 +76,8 @@ pub async fn delete_works_at_any_time(store: &dyn TaskStore) {
     let id = case.id(0).await;
     case.create(record(&id, Some(HOUR))).await;
     assert!(!case.is_there(&id, at(HOUR + 1)).await);
-    store
-        .delete(&id)
-        .await
-        .expect("deleting what has expired is no error");
-    assert!(
-        !case.is_there(&id, at(0)).await,
-        "it is gone by every clock"
-    );
+    store.delete(&id).await.expect("deleting what has expired is no error");
+    assert!(!case.is_there(&id, at(0)).await, "it is gone by every clock");
 }
 
 /// No time to live is no end.
@@ -110,10 +92,7 @@ pub async fn an_unlimited_record_never_expires(store: &dyn TaskStore) {
         .update(&id, Timestamp::MAX, 2, changing(|r| r.poll_interval_ms = 1))
         .await;
     assert_eq!(updated.expect("it is there").record.ttl_ms, None);
-    assert!(
-        case.is_there(&id, Timestamp::MAX).await,
-        "a write set no end"
-    );
+    assert!(case.is_there(&id, Timestamp::MAX).await, "a write set no end");
 }
 
 /// Writes along the way change nothing about when a record ends.
@@ -215,29 +194,16 @@ pub async fn sweep_removes_exactly_what_has_expired(store: &dyn TaskStore) {
         ids.push(id);
     }
     // Of five with one deadline, one is moved out, one is lifted, one is deleted.
-    case.update(
-        &ids[0],
-        at(1),
-        2,
-        changing(|record| record.ttl_ms = Some(2 * HOUR)),
-    )
-    .await;
+    case.update(&ids[0], at(1), 2, changing(|record| record.ttl_ms = Some(2 * HOUR)))
+        .await;
     case.update(&ids[1], at(1), 2, changing(|record| record.ttl_ms = None))
         .await;
     store.delete(&ids[2]).await.expect("delete removes");
 
     let swept = async |now| sweep.sweep(now).await.expect("sweep answers");
-    assert_eq!(
-        swept(at(HOUR)).await,
-        0,
-        "at the deadline nothing has expired"
-    );
+    assert_eq!(swept(at(HOUR)).await, 0, "at the deadline nothing has expired");
     assert_eq!(swept(at(HOUR + 1)).await, 2);
-    assert_eq!(
-        swept(at(HOUR + 1)).await,
-        0,
-        "what is removed is not counted again"
-    );
+    assert_eq!(swept(at(HOUR + 1)).await, 0, "what is removed is not counted again");
     assert_eq!(swept(at(HOUR + 2)).await, 5);
     for (number, id) in ids.iter().enumerate() {
         let stays = matches!(number, 0 | 1 | 10..);
@@ -245,10 +211,7 @@ pub async fn sweep_removes_exactly_what_has_expired(store: &dyn TaskStore) {
         assert_eq!(case.is_there(id, at(0)).await, stays, "record {number}");
     }
     assert_eq!(swept(at(2 * HOUR + 1)).await, 6, "one was moved here");
-    assert!(
-        case.is_there(&ids[1], Timestamp::MAX).await,
-        "what has no end stays"
-    );
+    assert!(case.is_there(&ids[1], Timestamp::MAX).await, "what has no end stays");
     for id in &ids {
         store.delete(id).await.expect("delete removes");
     }

@@ -18,10 +18,7 @@ pub async fn update_of_an_unknown_task_is_none(store: &dyn TaskStore) {
     for mutation in [counting(), keeping()] {
         assert!(case.update(&id, at(0), 2, mutation).await.is_none());
     }
-    assert!(
-        !case.is_there(&id, at(0)).await,
-        "an update creates nothing"
-    );
+    assert!(!case.is_there(&id, at(0)).await, "an update creates nothing");
 }
 
 /// What the mutation made is returned and stored.
@@ -37,11 +34,7 @@ pub async fn update_returns_and_stores_the_new_record(store: &dyn TaskStore) {
     assert_eq!(updated.record.progress, Some(1.0));
     let mut expected = (*created).clone();
     expected.progress = Some(1.0);
-    assert_eq!(
-        content(&updated.record),
-        content(&expected),
-        "nothing else changed"
-    );
+    assert_eq!(content(&updated.record), content(&expected), "nothing else changed");
     assert_eq!(case.get(&id, at(1)).await, Some(updated.record));
 }
 
@@ -71,9 +64,7 @@ pub async fn every_write_raises_the_version_by_one_and_leaves_its_id(store: &dyn
     let id = case.id(0).await;
     case.create(record(&id, Some(HOUR))).await;
     for write in 2..12_u64 {
-        let updated = case
-            .update(&id, at(write), u128::from(write), counting())
-            .await;
+        let updated = case.update(&id, at(write), u128::from(write), counting()).await;
         let stored = case.get(&id, at(write)).await.expect("the record is there");
         let stamps = (stored.version, stored.last_write);
         assert_eq!(stamps, (write, Some(WriteId::new(u128::from(write)))));
@@ -97,22 +88,13 @@ pub async fn stamps_of_the_mutation_are_overwritten(store: &dyn TaskStore) {
         record.last_write = Some(WriteId::new(500));
         record.task_id = stolen.clone();
     });
-    let updated = case
-        .update(&id, at(1), 2, mutation)
-        .await
-        .expect("the record is there");
-    let stored = case
-        .get(&id, at(1))
-        .await
-        .expect("the record stays under its id");
+    let updated = case.update(&id, at(1), 2, mutation).await.expect("the record is there");
+    let stored = case.get(&id, at(1)).await.expect("the record stays under its id");
     for record in [updated.record, stored] {
         let stamps: (u64, _, &TaskId) = (record.version, record.last_write, &record.task_id);
         assert_eq!(stamps, (2, Some(WriteId::new(2)), &id));
     }
-    assert!(
-        !case.is_there(&other, at(1)).await,
-        "nothing appears under another id"
-    );
+    assert!(!case.is_there(&other, at(1)).await, "nothing appears under another id");
 }
 
 /// The same write id twice is one write.
@@ -129,10 +111,7 @@ pub async fn a_write_repeated_after_a_lost_acknowledgement_applies_once(store: &
             .update(&id, at(2), 2, counting())
             .await
             .expect("the record is there");
-        assert!(
-            again.applied,
-            "the caller learns that its write took effect"
-        );
+        assert!(again.applied, "the caller learns that its write took effect");
         assert_eq!(again.record, first.record, "and gets the record it made");
     }
     // Also when the mutation would keep what it sees now.

@@ -7,8 +7,8 @@ use std::task::Poll;
 use super::records::{HOUR, at, raw, record};
 use super::{Case, Mutation, Spawn, Work, changing, is_collision};
 use crate::{
-    Claim, Cursor, Fingerprint, InputKind, Ledger, Question, StoreError, TaskId, TaskRecord,
-    TaskStatus, TaskStore, Updated, WriteId,
+    Claim, Cursor, Fingerprint, InputKind, Ledger, Question, StoreError, TaskId, TaskRecord, TaskStatus, TaskStore,
+    Updated, WriteId,
 };
 
 /// Enough that every pair of operations meets, and few enough for a store on a network.
@@ -26,10 +26,7 @@ async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
             let (outcomes, work) = (outcomes.clone(), work(worker));
             Some(spawn(Box::pin(async move {
                 let outcome = work.await;
-                outcomes
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(outcome);
+                outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
             })))
         })
         .collect();
@@ -55,17 +52,9 @@ async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
 
 /// Updates until the store has taken it, as the runtime does. Contention is the store's to solve; only an outage is
 /// reported to the caller, who repeats the same write.
-async fn insist(
-    store: &dyn TaskStore,
-    id: &TaskId,
-    write: u128,
-    mutation: Mutation,
-) -> Option<Updated> {
+async fn insist(store: &dyn TaskStore, id: &TaskId, write: u128, mutation: Mutation) -> Option<Updated> {
     for _ in 0..1_000 {
-        match store
-            .update(id, at(1), WriteId::new(write), mutation.clone())
-            .await
-        {
+        match store.update(id, at(1), WriteId::new(write), mutation.clone()).await {
             Err(error) if error.is_retryable() => {}
             outcome => return outcome.expect("update answers"),
         }
@@ -106,11 +95,7 @@ pub async fn concurrent_updates_are_all_applied(store: Arc<dyn TaskStore>, spawn
         .await
         .expect("get answers")
         .expect("the record is there");
-    assert_eq!(
-        found.progress,
-        Some(f64::from(total)),
-        "every increment is there, once"
-    );
+    assert_eq!(found.progress, Some(f64::from(total)), "every increment is there, once");
     assert_eq!(found.version, u64::from(total) + 1, "one version a write");
     assert!(
         versions.iter().all(|mine| mine.is_sorted()),
@@ -186,10 +171,7 @@ fn parked(id: &TaskId) -> TaskRecord {
 pub async fn of_concurrent_answers_one_resumes_the_task(store: Arc<dyn TaskStore>, spawn: Spawn) {
     for number in 0..ROUNDS {
         let id = Case::new(&*store, "answers").id(number).await;
-        store
-            .create(parked(&id))
-            .await
-            .expect("create takes a free id");
+        store.create(parked(&id)).await.expect("create takes a free id");
         let outcomes = race(spawn, |worker| {
             let (store, id) = (store.clone(), id.clone());
             async move {
@@ -199,31 +181,18 @@ pub async fn of_concurrent_answers_one_resumes_the_task(store: Arc<dyn TaskStore
                     let claim = Claim::new(format!("node-{worker}").into(), at(30_000));
                     record.answered(at(1), &responses, &record.client_capabilities, &claim)
                 });
-                (
-                    worker,
-                    insist(&*store, &id, write_id(worker, 0), mutation).await,
-                )
+                (worker, insist(&*store, &id, write_id(worker, 0), mutation).await)
             }
         })
         .await;
-        let resumed = store
-            .get(&id, at(1))
-            .await
-            .expect("get answers")
-            .expect("it is there");
-        assert_eq!(
-            (resumed.status, resumed.execution.epoch),
-            (TaskStatus::Working, 2)
-        );
+        let resumed = store.get(&id, at(1)).await.expect("get answers").expect("it is there");
+        assert_eq!((resumed.status, resumed.execution.epoch), (TaskStatus::Working, 2));
         let mut winners = outcomes
             .into_iter()
             .filter(|(_, outcome)| outcome.as_ref().is_some_and(|outcome| outcome.applied));
         let (winner, _) = winners.next().expect("one answer is taken");
         assert!(winners.next().is_none(), "and one only");
-        assert_eq!(
-            resumed.execution.node.as_deref(),
-            Some(&*format!("node-{winner}"))
-        );
+        assert_eq!(resumed.execution.node.as_deref(), Some(&*format!("node-{winner}")));
         let recorded = resumed.ledger.entries()[0].response.get();
         assert_eq!(
             recorded,
@@ -246,22 +215,11 @@ pub async fn of_concurrent_creates_one_wins(store: Arc<dyn TaskStore>, spawn: Sp
             }
         })
         .await;
-        let won: Vec<_> = outcomes
-            .iter()
-            .filter_map(|outcome| outcome.as_ref().ok())
-            .collect();
+        let won: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
         assert_eq!(won.len(), 1, "one creation wins");
-        assert!(
-            outcomes
-                .iter()
-                .all(|outcome| outcome.is_ok() || is_collision(outcome))
-        );
+        assert!(outcomes.iter().all(|outcome| outcome.is_ok() || is_collision(outcome)));
         let found = store.get(&id, at(1)).await.expect("get answers");
-        assert_eq!(
-            found.as_ref(),
-            won.first().copied(),
-            "and the winner's record is there"
-        );
+        assert_eq!(found.as_ref(), won.first().copied(), "and the winner's record is there");
     }
 }
 
@@ -283,18 +241,11 @@ pub async fn concurrent_repeats_of_one_write_apply_once(store: Arc<dyn TaskStore
             }
         })
         .await;
-        let found = store
-            .get(&id, at(1))
-            .await
-            .expect("get answers")
-            .expect("it is there");
+        let found = store.get(&id, at(1)).await.expect("get answers").expect("it is there");
         assert_eq!((found.progress, found.version), (Some(1.0), 2));
         for outcome in outcomes {
             let outcome = outcome.expect("the record is there");
-            assert!(
-                outcome.applied && outcome.record == found,
-                "all learn of the one write"
-            );
+            assert!(outcome.applied && outcome.record == found, "all learn of the one write");
         }
     }
 }
