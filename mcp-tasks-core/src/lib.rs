@@ -1,4 +1,73 @@
-//! core
+//! The machine inside `mcp-tasks`: what a task is, how its body is replayed, and what a store of tasks promises.
+//!
+//! **Who depends on this crate:** authors of a task store. Authors of tools and servers depend on `mcp-tasks`, which
+//! re-exports what they need; nobody depends on `mcp-tasks-macros` directly.
+//!
+//! # Who does what
+//!
+//! | part | duty |
+//! |---|---|
+//! | this crate | decides and records: [`decide`], [`TaskRecord`] and its transitions, [`Ledger`] and [`Cursor`], [`FormSchema`](form::FormSchema), the [`TaskStore`] contract |
+//! | the runtime (`mcp-tasks`) | runs bodies, tells the time, makes ids, speaks MCP |
+//! | a store | keeps records, and applies each change as one atomic step |
+//!
+//! The crate is synchronous and pure: **time, ids and randomness are arguments**. Nothing in it sleeps, spawns, or reads
+//! a clock, so every rule can be tried with a table.
+//!
+//! # Crate features
+//!
+//! * `store` (default): everything but [`duration`] and [`placeholder`]. Pulls serde, serde_json and sha2. The macro
+//!   crate leaves it out.
+//! * `contract`: the contract suite for the tests of a store's author, [`store::contract`].
 
 pub mod duration;
 pub mod placeholder;
+
+#[cfg(feature = "store")]
+mod answer;
+#[cfg(feature = "store")]
+mod capability;
+#[cfg(feature = "store")]
+mod decide;
+#[cfg(feature = "store")]
+pub mod form;
+#[cfg(feature = "store")]
+mod id;
+#[cfg(feature = "store")]
+mod json;
+#[cfg(feature = "store")]
+pub mod ledger;
+#[cfg(feature = "store")]
+mod number;
+#[cfg(feature = "store")]
+mod principal;
+#[cfg(feature = "store")]
+mod record;
+#[cfg(feature = "store")]
+pub mod store;
+#[cfg(feature = "store")]
+mod timestamp;
+#[cfg(feature = "store")]
+mod transition;
+
+#[cfg(feature = "store")]
+pub use self::{
+    answer::{ElicitAnswer, Refusal},
+    capability::ClientCapabilities,
+    decide::{Decision, TaskSupport, decide},
+    id::{TaskId, WriteId},
+    json::Json,
+    ledger::{
+        Asked, Cursor, Divergence, Entry, EntryKind, Fault, Fingerprint, InputKind, Ledger, Looked,
+        Mismatch, Question, Suspension,
+    },
+    principal::Principal,
+    record::{
+        Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext,
+    },
+    store::{
+        MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated,
+    },
+    timestamp::{Timestamp, TimestampError},
+    transition::{Change, Claim, Report},
+};

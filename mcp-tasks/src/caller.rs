@@ -4,15 +4,15 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
+use mcp_tasks_core::Principal;
 use serde::de::DeserializeOwned;
-
-use crate::context::Principal;
+use serde_json::Value;
 
 /// Who called the tool.
 ///
 /// In a task it holds the issuer, the subject and the claims kept when the task was created, the same at every
 /// execution. Without authentication it is [anonymous](Self::anonymous).
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct Caller {
     principal: Option<Principal>,
 }
@@ -39,19 +39,20 @@ impl Caller {
     /// Who vouches for the subject: the `iss` of a token.
     #[must_use]
     pub fn issuer(&self) -> Option<&str> {
-        self.principal.as_ref().and_then(Principal::issuer)
+        self.principal.as_ref()?.issuer.as_deref()
     }
 
     /// Whom the issuer vouches for: the `sub` of a token. Unique only together with the issuer.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
-        self.principal.as_ref().map(Principal::subject)
+        self.principal.as_ref().map(|principal| &*principal.subject)
     }
 
     /// A kept claim, decoded; `None` if it was not kept or is no `T`.
     #[must_use]
     pub fn claim<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        self.principal.as_ref().and_then(|principal| principal.claim(name))
+        let claims: Value = self.principal.as_ref()?.claims.as_ref()?.decode().ok()?;
+        T::deserialize(claims.get(name)?).ok()
     }
 }
 
@@ -92,7 +93,20 @@ pub type Guard =
 
 #[cfg(test)]
 mod tests {
+    use mcp_tasks_core::Json;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_kept_claim_is_decoded() {
+        let claims = Json::of(&json!({"email": "a@example.org", "level": 3})).unwrap();
+        let caller = Caller::from_principal(Principal::new("alice").with_claims(claims));
+        assert_eq!(caller.claim::<String>("email").as_deref(), Some("a@example.org"));
+        assert_eq!(caller.claim::<String>("level"), None);
+        assert_eq!(caller.claim::<u8>("age"), None);
+        assert!(!format!("{caller:?}").contains("example"));
+    }
 
     #[test]
     fn an_anonymous_caller_has_nothing() {

@@ -1,6 +1,7 @@
 //! Durable, long-running MCP tools on rmcp: annotate an async function, get a task.
 
 // So that what the attributes write, `::mcp_tasks::…`, is right in this crate too.
+#[cfg(test)]
 extern crate self as mcp_tasks;
 
 mod argument;
@@ -20,6 +21,7 @@ mod settings;
 mod start;
 mod state;
 
+pub use mcp_tasks_core::Principal;
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;
 pub use schemars;
@@ -28,7 +30,7 @@ pub use serde;
 pub use crate::argument::{ArgumentProblem, Args, Arguments, ToolArgument, invalid_arguments_result};
 pub use crate::caller::{Caller, Denied, Guard};
 pub use crate::config::{Config, ConfigBuilder};
-pub use crate::context::{ElicitError, Principal, ToolContext};
+pub use crate::context::{ElicitError, ToolContext};
 pub use crate::descriptor::{
     SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
 };

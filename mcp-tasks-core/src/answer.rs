@@ -1,0 +1,175 @@
+//! Whether what a client sent answers what was asked.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::form::{FormSchema, form_problem_text};
+use crate::{InputKind, InputRequest, Json};
+
+/// What an entry of `inputResponses` is to the question under its key.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Fit {
+    /// The answer, as it is recorded.
+    Answer(Json),
+    /// An answer whose content does not fit, with the reason for people.
+    Misfit(String),
+    /// No answer at all: the entry is ignored.
+    NoAnswer,
+}
+
+/// Why the body gets an error instead of an answer; the response of a [`Refusal`](crate::EntryKind::Refusal) entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The client did not declare that it can be asked this.
+    Capability {
+        /// What it would have been asked.
+        kind: InputKind,
+    },
+    /// The client answered too often with what does not fit the form.
+    InvalidAnswers {
+        /// What did not fit the last time.
+        detail: String,
+    },
+}
+
+impl Refusal {
+    /// The refusal as the response of a ledger entry.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        to_json(self)
+    }
+}
+
+/// The recorded answer to an elicitation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ElicitAnswer {
+    /// The user agreed, with content that fits the form; empty in URL mode.
+    Accept {
+        /// The form's content.
+        #[serde(default)]
+        content: Map<String, Value>,
+    },
+    /// The user said no.
+    Decline,
+    /// The user closed the question without an answer.
+    Cancel,
+}
+
+/// JSON of a type of ours: maps with string keys and scalars, which always have a JSON form.
+fn to_json<T: Serialize>(value: &T) -> Json {
+    Json::of(value).unwrap_or_else(|_| Json::from(RawValue::NULL.to_owned()))
+}
+
+/// Looks at `response` as an answer to `request`.
+pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
+    #[derive(Deserialize)]
+    struct Response {
+        action: String,
+        #[serde(default)]
+        content: Option<Value>,
+    }
+    match request.kind {
+        InputKind::Form | InputKind::Url => {
+            let Ok(answer) = response.decode::<Response>() else {
+                return Fit::NoAnswer;
+            };
+            match answer.action.as_str() {
+                "decline" => Fit::Answer(to_json(&ElicitAnswer::Decline)),
+                "cancel" => Fit::Answer(to_json(&ElicitAnswer::Cancel)),
+                "accept" if request.kind == InputKind::Url => Fit::Answer(to_json(
+                    &ElicitAnswer::Accept { content: Map::new() },
+                )),
+                "accept" => match fit_form(request, answer.content) {
+                    Ok(content) => Fit::Answer(to_json(&ElicitAnswer::Accept { content })),
+                    Err(problem) => Fit::Misfit(problem),
+                },
+                _ => Fit::NoAnswer,
+            }
+        }
+        InputKind::Sampling => has_members(response, &["role", "content", "model"]),
+        InputKind::Roots => has_members(response, &["roots"]),
+    }
+}
+
+fn has_members(response: &Json, members: &[&str]) -> Fit {
+    match response.decode::<BTreeMap<String, &RawValue>>() {
+        Ok(object) if members.iter().all(|member| object.contains_key(*member)) => {
+            Fit::Answer(response.clone())
+        }
+        _ => Fit::NoAnswer,
+    }
+}
+
+#[derive(Deserialize)]
+struct Params {
+    params: ElicitParams,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ElicitParams {
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    requested_schema: Option<Json>,
+}
+
+impl InputRequest {
+    /// The words of the question, without the reason for asking again.
+    pub(crate) fn message(&self) -> String {
+        self.original
+            .as_ref()
+            .unwrap_or(&self.request)
+            .decode::<Params>()
+            .map(|request| request.params.message)
+            .unwrap_or_default()
+    }
+}
+
+fn fit_form(request: &InputRequest, content: Option<Value>) -> Result<Map<String, Value>, String> {
+    let content = match content {
+        None | Some(Value::Null) => Value::Object(Map::new()),
+        Some(content) => content,
+    };
+    let schema = request
+        .request
+        .decode::<Params>()
+        .ok()
+        .and_then(|request| request.params.requested_schema)
+        .and_then(|schema| FormSchema::parse(schema.get()).ok());
+    match schema {
+        // The schema was checked before the question was published, so this is a record that somebody edited: the body
+        // decodes the content itself and has the last word.
+        None => match content {
+            Value::Object(content) => Ok(content),
+            _ => Err("The answer is no form.".to_owned()),
+        },
+        Some(schema) => schema
+            .validate(&content)
+            .map_err(|problems| form_problem_text(&problems)),
+    }
+}
+
+/// The question with the reason why the last answer did not fit in front of its message. Everything else stays as the
+/// body wrote it, the order of the form's fields above all.
+pub(crate) fn with_problem(original: &Json, problem: &str) -> Json {
+    #[derive(Serialize, Deserialize)]
+    struct Request {
+        method: String,
+        params: BTreeMap<String, Json>,
+    }
+    let Ok(mut request) = original.decode::<Request>() else {
+        return original.clone();
+    };
+    let message = request.params.get("message").and_then(|m| m.decode::<String>().ok());
+    let message = format!("{problem}\n\n{}", message.unwrap_or_default());
+    request.params.insert("message".to_owned(), to_json(&message));
+    to_json(&request)
+}

@@ -1,0 +1,322 @@
+//! The record of a task: all there is of it between two executions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId,
+};
+
+/// The format this release writes. A change that an older reader would misread raises it.
+pub const FORMAT: u32 = 1;
+
+/// The status of a task (Tasks extension, "Task Status").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskStatus {
+    /// The body runs, or is about to.
+    Working,
+    /// The task waits for answers and needs no process.
+    InputRequired,
+    /// There is a result, `isError` included.
+    Completed,
+    /// There is a JSON-RPC error.
+    Failed,
+    /// The client called it off.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// Whether nothing changes any more.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::InputRequired => "input_required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A question that waits for its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct InputRequest {
+    /// Which call on the context asked it.
+    pub ordinal: u32,
+    /// The key it is published under, unique over the task's life.
+    pub key: Box<str>,
+    /// What it asks of the client.
+    pub kind: InputKind,
+    /// The hash of what the body asked.
+    pub fingerprint: Fingerprint,
+    /// The request as it goes to the client: `method` and `params`.
+    pub request: Json,
+    /// The request as the body put it, where `request` says in front of it why an earlier answer did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Json>,
+    /// How many calls the body had made when the task was parked.
+    pub issued: u32,
+    /// How many answers to it did not fit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub misfits: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl InputRequest {
+    /// A question asked for the first time.
+    #[must_use]
+    pub const fn new(
+        ordinal: u32,
+        key: Box<str>,
+        kind: InputKind,
+        fingerprint: Fingerprint,
+        request: Json,
+    ) -> Self {
+        Self {
+            ordinal,
+            key,
+            kind,
+            fingerprint,
+            request,
+            original: None,
+            issued: 0,
+            misfits: 0,
+        }
+    }
+}
+
+/// Who runs the task, and since which resumption.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Execution {
+    /// Counts executions from 1. Every write of an execution names the epoch it was started with and changes nothing
+    /// once the record has moved on to another.
+    pub epoch: u64,
+    /// The node that runs it; absent when nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Arc<str>>,
+    /// Until when the node vouches for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_until: Option<Timestamp>,
+}
+
+/// W3C trace context of the call, so that later executions continue its trace (SEP-414).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TraceContext {
+    /// The `traceparent` value.
+    pub traceparent: Box<str>,
+    /// The `tracestate` value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<Box<str>>,
+}
+
+impl TraceContext {
+    /// A trace context as the call's `_meta` gave it.
+    #[must_use]
+    pub const fn new(traceparent: Box<str>, tracestate: Option<Box<str>>) -> Self {
+        Self {
+            traceparent,
+            tracestate,
+        }
+    }
+}
+
+/// A task, whole.
+///
+/// It is stored data: what one release writes, every later release reads. Changes are made by the transitions (the
+/// methods in "Transitions" below), which are total: a terminal record, or one that another execution owns, stays as it
+/// is. A store stamps [`version`](Self::version) and [`last_write`](Self::last_write).
+///
+/// `lastUpdatedAt` moves with every change a client can see and with nothing else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TaskRecord {
+    /// The format it is written in, see [`FORMAT`].
+    pub format: u32,
+    /// The task's id.
+    pub task_id: TaskId,
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// The `version` of the tool's attribute when the task was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_version: Option<Arc<str>>,
+    /// The hash of the tool's input schema when the task was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Fingerprint>,
+    /// The arguments of the call: a JSON object.
+    pub arguments: Json,
+    /// Whom the task belongs to; absent where callers are anonymous.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Arc<Principal>>,
+    /// What the client of the request that triggered the present execution can be asked.
+    pub client_capabilities: ClientCapabilities,
+    /// The trace the task belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<TraceContext>>,
+    /// The status.
+    pub status: TaskStatus,
+    /// Words on the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_message: Option<Box<str>>,
+    /// The highest progress any execution reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// When the task was created.
+    pub created_at: Timestamp,
+    /// When a client could last see a change.
+    pub last_updated_at: Timestamp,
+    /// Time to live from creation, in milliseconds; absent for a task that never expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// How often clients should poll, in milliseconds.
+    pub poll_interval_ms: u64,
+    /// What the body was told so far. Empty once the task is terminal.
+    #[serde(default, skip_serializing_if = "Ledger::is_empty")]
+    pub ledger: Ledger,
+    /// The questions that wait for an answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<InputRequest>,
+    /// The result of a completed task: a JSON object as it goes out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+    /// The JSON-RPC error of a failed task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Json>,
+    /// Who runs it.
+    pub execution: Execution,
+    /// Counts the writes from 1; stamped by the store.
+    pub version: u64,
+    /// The write that made this version; stamped by the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_write: Option<WriteId>,
+}
+
+/// A stored record that this release cannot read. The record itself is to be left alone.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// A later release wrote it.
+    #[error("the record is of format {found}, and this release reads formats up to {FORMAT}: upgrade this node, the record was left as it is")]
+    NewerFormat {
+        /// The format it is in.
+        found: u32,
+    },
+    /// It is no record.
+    #[error("the record cannot be read")]
+    Corrupt(#[source] serde_json::Error),
+}
+
+impl TaskRecord {
+    /// A task that works, in its first execution, not stored yet.
+    ///
+    /// `ttl` is cut to whole milliseconds; `None` never expires.
+    #[must_use]
+    pub fn new(
+        task_id: TaskId,
+        tool: Arc<str>,
+        arguments: Json,
+        client_capabilities: ClientCapabilities,
+        now: Timestamp,
+        ttl: Option<Duration>,
+        poll_interval: Duration,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            task_id,
+            tool,
+            body_version: None,
+            input_schema: None,
+            arguments,
+            principal: None,
+            client_capabilities,
+            trace: None,
+            status: TaskStatus::Working,
+            status_message: None,
+            progress: None,
+            created_at: now,
+            last_updated_at: now,
+            ttl_ms: ttl.map(millis),
+            poll_interval_ms: millis(poll_interval),
+            ledger: Ledger::default(),
+            open: Vec::new(),
+            result: None,
+            error: None,
+            execution: Execution {
+                epoch: 1,
+                node: None,
+                lease_until: None,
+            },
+            version: 0,
+            last_write: None,
+        }
+    }
+
+    /// The last instant at which the task is there: creation plus time to live. Absent for one that never expires.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.ttl_ms
+            .map(|ttl| self.created_at.saturating_add(Duration::from_millis(ttl)))
+    }
+
+    /// Whether the deadline has passed. At the deadline itself the task is still there.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.deadline().is_some_and(|deadline| now > deadline)
+    }
+
+    /// The record as stored: compact JSON.
+    ///
+    /// # Errors
+    /// Never for a record that was built by this crate; the signature leaves room for a store's own error handling.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+
+    /// Reads a stored record.
+    ///
+    /// # Errors
+    /// [`RecordError::NewerFormat`] for a record of a later release, [`RecordError::Corrupt`] for anything else that is
+    /// no record.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        #[derive(Deserialize)]
+        struct Probe {
+            format: u32,
+        }
+        match serde_json::from_str::<Self>(text) {
+            Ok(record) if record.format <= FORMAT => Ok(record),
+            Ok(record) => Err(RecordError::NewerFormat {
+                found: record.format,
+            }),
+            Err(error) => match serde_json::from_str::<Probe>(text) {
+                Ok(Probe { format }) if format > FORMAT => {
+                    Err(RecordError::NewerFormat { found: format })
+                }
+                _ => Err(RecordError::Corrupt(error)),
+            },
+        }
+    }
+}
+
+/// Whole milliseconds. Durations are range-checked where they are configured, so the cap is never reached there.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,310 @@
+//! Transitions: every change a record can go through, as total functions.
+//!
+//! Each takes the record as it is and says what becomes of it: [`Change::Keep`], or [`Change::Write`] with the record
+//! that follows. A terminal record stays as it is whatever comes. What an execution writes is fenced by its epoch: once
+//! the record has moved on, the writes of the execution that was left behind change nothing. Time is an argument, so a
+//! mutation built from them may run as often as a store likes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::answer::{Fit, Refusal, fit};
+use crate::ledger::label;
+use crate::record::millis;
+use crate::{
+    ClientCapabilities, Entry, EntryKind, InputRequest, Json, Ledger, Suspension, TaskRecord,
+    TaskStatus, Timestamp,
+};
+
+/// What a mutation makes of a record.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Nothing: the store writes nothing.
+    Keep,
+    /// This record; the store stamps its version and write id.
+    Write(Box<TaskRecord>),
+}
+
+impl Change {
+    fn write(record: TaskRecord) -> Self {
+        Self::Write(Box::new(record))
+    }
+}
+
+/// A report of progress, not stored yet.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// How far the work is.
+    pub progress: f64,
+    /// The words for it, as they go into the status message.
+    pub message: Box<str>,
+}
+
+impl Report {
+    /// A report with the words as they go out.
+    #[must_use]
+    pub const fn new(progress: f64, message: Box<str>) -> Self {
+        Self { progress, message }
+    }
+}
+
+/// Who takes over the execution that a change starts.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Claim {
+    /// The node.
+    pub node: Arc<str>,
+    /// Until when it vouches for the execution.
+    pub lease_until: Timestamp,
+}
+
+impl Claim {
+    /// A claim by `node` until `lease_until`.
+    #[must_use]
+    pub const fn new(node: Arc<str>, lease_until: Timestamp) -> Self {
+        Self { node, lease_until }
+    }
+}
+
+/// How many answers to one question may not fit before the body is told so: the first asking and two more, as a
+/// person who failed three times needs other words, not the same form again.
+const MOST_ASKINGS: u32 = 3;
+
+/// # Transitions
+impl TaskRecord {
+    /// Whether the execution of this epoch still owns the record.
+    #[must_use]
+    pub fn is_owned_by(&self, epoch: u64) -> bool {
+        self.status == TaskStatus::Working && self.execution.epoch == epoch
+    }
+
+    fn fenced(&self, epoch: u64, change: impl FnOnce(&mut Self)) -> Change {
+        if !self.is_owned_by(epoch) {
+            return Change::Keep;
+        }
+        let mut next = self.clone();
+        change(&mut next);
+        Change::write(next)
+    }
+
+    /// Takes over a report. What is not above the highest progress so far is dropped: a replay repeats lower ones.
+    /// Returns whether a client can see a difference.
+    fn take_report(&mut self, report: Option<&Report>) -> bool {
+        let Some(report) = report else { return false };
+        if self.progress.is_some_and(|highest| report.progress <= highest) {
+            return false;
+        }
+        self.progress = Some(report.progress);
+        let changed = self.status_message.as_deref() != Some(&*report.message);
+        self.status_message = Some(report.message.clone());
+        changed
+    }
+
+    fn end(&mut self, status: TaskStatus, now: Timestamp) {
+        self.status = status;
+        self.last_updated_at = self.last_updated_at.max(now);
+        self.ledger = Ledger::default();
+        self.open = Vec::new();
+        self.execution.node = None;
+        self.execution.lease_until = None;
+    }
+
+    /// The execution's ledger grew. Clients see no difference, unless a report goes along.
+    #[must_use]
+    pub fn journaled(
+        &self,
+        epoch: u64,
+        now: Timestamp,
+        ledger: &Ledger,
+        report: Option<&Report>,
+    ) -> Change {
+        self.fenced(epoch, |next| {
+            next.ledger = ledger.clone();
+            if next.take_report(report) {
+                next.last_updated_at = next.last_updated_at.max(now);
+            }
+        })
+    }
+
+    /// The execution reports progress.
+    #[must_use]
+    pub fn progressed(&self, epoch: u64, now: Timestamp, report: &Report) -> Change {
+        if self.progress.is_some_and(|highest| report.progress <= highest) {
+            return Change::Keep;
+        }
+        self.fenced(epoch, |next| {
+            if next.take_report(Some(report)) {
+                next.last_updated_at = next.last_updated_at.max(now);
+            }
+        })
+    }
+
+    /// The execution ends with questions: they become visible, and the task waits.
+    #[must_use]
+    pub fn suspended(
+        &self,
+        epoch: u64,
+        now: Timestamp,
+        suspension: &Suspension,
+        report: Option<&Report>,
+    ) -> Change {
+        self.fenced(epoch, |next| {
+            next.take_report(report);
+            next.status = TaskStatus::InputRequired;
+            next.ledger = suspension.ledger.clone();
+            next.open = suspension.open.clone();
+            next.execution.node = None;
+            next.execution.lease_until = None;
+            next.last_updated_at = next.last_updated_at.max(now);
+        })
+    }
+
+    /// The execution ends with a result, `isError` included.
+    #[must_use]
+    pub fn completed(
+        &self,
+        epoch: u64,
+        now: Timestamp,
+        result: &Json,
+        report: Option<&Report>,
+    ) -> Change {
+        self.fenced(epoch, |next| {
+            next.take_report(report);
+            next.end(TaskStatus::Completed, now);
+            next.result = Some(result.clone());
+        })
+    }
+
+    /// The execution ends with a JSON-RPC error; `message` are the words for people.
+    #[must_use]
+    pub fn failed(&self, epoch: u64, now: Timestamp, error: &Json, message: &str) -> Change {
+        self.fenced(epoch, |next| {
+            next.end(TaskStatus::Failed, now);
+            next.error = Some(error.clone());
+            next.status_message = Some(message.into());
+        })
+    }
+
+    /// The client calls the task off, whatever it is doing.
+    #[must_use]
+    pub fn cancelled(&self, now: Timestamp) -> Change {
+        if self.status.is_terminal() {
+            return Change::Keep;
+        }
+        let mut next = self.clone();
+        next.end(TaskStatus::Cancelled, now);
+        Change::write(next)
+    }
+
+    /// The execution moves the deadline: the task now lives for `ttl` from its creation, or for ever.
+    #[must_use]
+    pub fn extended(&self, epoch: u64, now: Timestamp, ttl: Option<Duration>) -> Change {
+        let ttl_ms = ttl.map(millis);
+        if ttl_ms == self.ttl_ms {
+            return Change::Keep;
+        }
+        self.fenced(epoch, |next| {
+            next.ttl_ms = ttl_ms;
+            next.last_updated_at = next.last_updated_at.max(now);
+        })
+    }
+
+    /// The client answers. Answers to open questions are kept, everything else is ignored; when none is open any more
+    /// the task works again, in a new execution that `claim` names, with `capabilities` in place of the earlier ones.
+    ///
+    /// Only the write that flipped the status starts an execution: it returns a record that is `working`.
+    ///
+    /// An accepted form that does not fit its schema is asked again under `<key>~2`, `<key>~3`, with the reason in
+    /// front of the question; then the body is told. An entry that is no answer at all leaves its question open.
+    #[must_use]
+    pub fn answered(
+        &self,
+        now: Timestamp,
+        responses: &BTreeMap<String, Json>,
+        capabilities: &ClientCapabilities,
+        claim: &Claim,
+    ) -> Change {
+        if self.status != TaskStatus::InputRequired {
+            return Change::Keep;
+        }
+        let mut next = self.clone();
+        let mut changed = false;
+        next.open = Vec::with_capacity(self.open.len());
+        for request in &self.open {
+            let fit = responses
+                .get(&*request.key)
+                .map_or(Fit::NoAnswer, |response| fit(request, response));
+            match fit {
+                Fit::NoAnswer => next.open.push(request.clone()),
+                Fit::Answer(response) => {
+                    changed = true;
+                    let kind = request.kind.entry_kind();
+                    next.ledger.insert(entry(request, kind, response));
+                }
+                Fit::Misfit(problem) => {
+                    changed = true;
+                    match ask_again(request, &problem) {
+                        Some(again) => next.open.push(again),
+                        None => {
+                            let refusal = Refusal::InvalidAnswers { detail: problem };
+                            next.ledger.insert(entry(
+                                request,
+                                EntryKind::Refusal,
+                                refusal.to_json(),
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        if !changed {
+            return Change::Keep;
+        }
+        next.last_updated_at = next.last_updated_at.max(now);
+        if next.open.is_empty() {
+            next.open = Vec::new();
+            next.status = TaskStatus::Working;
+            next.client_capabilities = capabilities.clone();
+            next.execution.epoch = next.execution.epoch.saturating_add(1);
+            next.execution.node = Some(claim.node.clone());
+            next.execution.lease_until = Some(claim.lease_until);
+        }
+        Change::write(next)
+    }
+}
+
+fn entry(request: &InputRequest, kind: EntryKind, response: Json) -> Entry {
+    Entry {
+        ordinal: request.ordinal,
+        kind,
+        key: Some(request.key.clone()),
+        label: label(&request.message()),
+        fingerprint: request.fingerprint,
+        response,
+        turn: None,
+        issued: request.issued,
+    }
+}
+
+/// The question asked again under the next key; `None` when it was asked often enough.
+fn ask_again(request: &InputRequest, problem: &str) -> Option<InputRequest> {
+    let misfits = request.misfits + 1;
+    if misfits >= MOST_ASKINGS {
+        return None;
+    }
+    let original = request.original.as_ref().unwrap_or(&request.request);
+    let base = request
+        .key
+        .split_once('~')
+        .map_or(&*request.key, |(base, _)| base);
+    Some(InputRequest {
+        key: format!("{base}~{}", misfits + 1).into(),
+        request: crate::answer::with_problem(original, problem),
+        original: Some(original.clone()),
+        misfits,
+        ..request.clone()
+    })
+}
