@@ -24,7 +24,9 @@ impl Kind {
     }
 
     fn keys(self) -> impl Iterator<Item = &'static str> {
-        KEYS.iter().filter(move |(_, task_only)| self == Self::Task || !task_only).map(|(key, _)| *key)
+        KEYS.iter()
+            .filter(move |(_, task_only)| self == Self::Task || !task_only)
+            .map(|(key, _)| *key)
     }
 }
 
@@ -141,11 +143,12 @@ impl Attributes {
 /// The key, if this attribute has it.
 fn known_key(kind: Kind, meta: &Meta, diag: &mut Diagnostics) -> Option<String> {
     let key = meta.path().get_ident().map(ToString::to_string);
-    let known = key.as_deref().and_then(|key| KEYS.iter().find(|(known, _)| *known == key));
+    let known = key
+        .as_deref()
+        .and_then(|key| KEYS.iter().find(|(known, _)| *known == key));
     match known {
         Some((key, true)) if kind == Kind::Tool => {
-            let message =
-                format!("`{key}` belongs to `#[mcp_task]`; a `#[mcp_tool]` is never a task");
+            let message = format!("`{key}` belongs to `#[mcp_task]`; a `#[mcp_tool]` is never a task");
             diag.error(meta.path(), message);
             None
         }
@@ -177,7 +180,10 @@ fn text(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<Text> {
         return None;
     };
     match Template::parse(&literal.value()) {
-        Ok(template) => Some(Text { literal: literal.clone(), template }),
+        Ok(template) => Some(Text {
+            literal: literal.clone(),
+            template,
+        }),
         Err(error) => {
             diag.error(literal, error);
             None

@@ -9,12 +9,7 @@ use crate::attr::{Attributes, Text};
 use crate::diag::Diagnostics;
 use crate::item::{self, Parameter, Role};
 
-pub(crate) fn check(
-    attributes: &Attributes,
-    function: &ItemFn,
-    parameters: &[Parameter],
-    diag: &mut Diagnostics,
-) {
+pub(crate) fn check(attributes: &Attributes, function: &ItemFn, parameters: &[Parameter], diag: &mut Diagnostics) {
     signature(function, diag);
     injection(parameters, diag);
     returned(&function.sig.output, diag);
@@ -37,13 +32,19 @@ fn signature(function: &ItemFn, diag: &mut Diagnostics) {
             receiver,
             "a tool is a free function, not a method; share what `self` holds through a `State<T>` parameter",
         );
-    } else if let Some(this) = self_type(signature.inputs.to_token_stream())
-        .or_else(|| self_type(signature.output.to_token_stream()))
+    } else if let Some(this) =
+        self_type(signature.inputs.to_token_stream()).or_else(|| self_type(signature.output.to_token_stream()))
     {
-        diag.error(this, "a tool is a free function, not part of an `impl`; move it out and name the type");
+        diag.error(
+            this,
+            "a tool is a free function, not part of an `impl`; move it out and name the type",
+        );
     }
     if let Some(constness) = &signature.constness {
-        diag.error(constness, "a tool cannot be a `const fn`; remove `const`, or call the function from the tool");
+        diag.error(
+            constness,
+            "a tool cannot be a `const fn`; remove `const`, or call the function from the tool",
+        );
     }
     if let Safety::Unsafe(_) | Safety::Safe(_) = &signature.safety {
         diag.error(
@@ -52,7 +53,10 @@ fn signature(function: &ItemFn, diag: &mut Diagnostics) {
         );
     }
     if let Some(abi) = &signature.abi {
-        diag.error(abi, "a tool is a Rust function; call the `extern` function inside the tool");
+        diag.error(
+            abi,
+            "a tool is a Rust function; call the `extern` function inside the tool",
+        );
     }
     if let Some(variadic) = &signature.variadic {
         diag.error(variadic, "a tool has a fixed list of arguments; take a `Vec<T>`");
@@ -63,7 +67,10 @@ fn signature(function: &ItemFn, diag: &mut Diagnostics) {
             "a tool has no generics, because a client cannot choose them; name the types",
         );
     } else if let Some(clause) = &signature.generics.where_clause {
-        diag.error(clause, "a tool has no generics, so there is nothing to bound; remove it");
+        diag.error(
+            clause,
+            "a tool has no generics, so there is nothing to bound; remove it",
+        );
     }
 }
 
@@ -85,19 +92,34 @@ fn self_type(tokens: TokenStream) -> Option<TokenTree> {
 }
 
 fn injection(parameters: &[Parameter], diag: &mut Diagnostics) {
-    let mut contexts = parameters.iter().filter(|parameter| matches!(parameter.role, Role::Context));
+    let mut contexts = parameters
+        .iter()
+        .filter(|parameter| matches!(parameter.role, Role::Context));
     if let (Some(_), Some(second)) = (contexts.next(), contexts.next()) {
-        diag.error(&second.ty, "one `ToolContext` is enough; clone it where a second is needed");
+        diag.error(
+            &second.ty,
+            "one `ToolContext` is enough; clone it where a second is needed",
+        );
     }
-    let mut whole = parameters.iter().filter(|parameter| matches!(parameter.role, Role::All(_)));
+    let mut whole = parameters
+        .iter()
+        .filter(|parameter| matches!(parameter.role, Role::All(_)));
     let Some(first) = whole.next() else {
         return;
     };
-    let beside = parameters.iter().any(|parameter| matches!(parameter.role, Role::Argument { .. }));
+    let beside = parameters
+        .iter()
+        .any(|parameter| matches!(parameter.role, Role::Argument { .. }));
     if let Some(second) = whole.next() {
-        diag.error(&second.ty, "`Args<T>` takes all arguments, so there is one; merge the two types");
+        diag.error(
+            &second.ty,
+            "`Args<T>` takes all arguments, so there is one; merge the two types",
+        );
     } else if beside {
-        diag.error(&first.ty, "`Args<T>` takes all arguments; make the other parameters fields of its type");
+        diag.error(
+            &first.ty,
+            "`Args<T>` takes all arguments; make the other parameters fields of its type",
+        );
     }
 }
 
@@ -117,10 +139,13 @@ fn returned(output: &ReturnType, diag: &mut Diagnostics) {
 
 /// The rule of the core specification, 2026-07-28, server/tools, "Tool Names".
 fn name(attributes: &Attributes, function: &ItemFn, diag: &mut Diagnostics) {
-    const RULE: &str = "is no name for a tool; a name is 1 to 128 of the letters A to Z and a to z, digits, `_`, `-` and `.`";
+    const RULE: &str =
+        "is no name for a tool; a name is 1 to 128 of the letters A to Z and a to z, digits, `_`, `-` and `.`";
     let fits = |name: &str| {
         (1..=128).contains(&name.len())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
     };
     match &attributes.name {
         Some(text) => {

@@ -56,7 +56,10 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         #private::Returned::<#returned>::new().functions()
     };
 
-    let handles = parameters.iter().enumerate().map(|(index, parameter)| handle(&private, index, parameter));
+    let handles = parameters
+        .iter()
+        .enumerate()
+        .map(|(index, parameter)| handle(&private, index, parameter));
     let describe = parameters.iter().enumerate().map(|(index, parameter)| {
         let handle = handle_name(index);
         match &parameter.role {
@@ -73,7 +76,10 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         Some(quote!(::core::mem::drop(#handle.take(arguments, #name));))
     });
     let call = call(&private, attributes, &function, parameters);
-    let states = parameters.iter().enumerate().filter(|(_, parameter)| matches!(parameter.role, Role::State(_)));
+    let states = parameters
+        .iter()
+        .enumerate()
+        .filter(|(_, parameter)| matches!(parameter.role, Role::State(_)));
     let states = states.map(|(index, _)| {
         let handle = handle_name(index);
         quote!(#handle.requirement())
@@ -156,7 +162,9 @@ fn handle(private: &TokenStream, index: usize, parameter: &Parameter) -> TokenSt
 /// The function that decodes the arguments and calls the tool's function.
 fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
     let ident = &function.sig.ident;
-    let values: Vec<Ident> = (0..parameters.len()).map(|index| format_ident!("__mcp_tasks_value_{index}")).collect();
+    let values: Vec<Ident> = (0..parameters.len())
+        .map(|index| format_ident!("__mcp_tasks_value_{index}"))
+        .collect();
     let mut take = Vec::new();
     let mut taken = Vec::new();
     let mut give = Vec::new();
@@ -225,12 +233,7 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
 }
 
 /// The constant that describes the tool.
-fn descriptor(
-    kind: Kind,
-    private: &TokenStream,
-    attributes: &Attributes,
-    function: &ItemFn,
-) -> TokenStream {
+fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, function: &ItemFn) -> TokenStream {
     let kind = match kind {
         Kind::Task => quote!(Task),
         Kind::Tool => quote!(Tool),

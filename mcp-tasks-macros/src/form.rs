@@ -17,13 +17,20 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
     let mut diag = Diagnostics::default();
     let krate = crate_path(&input.attrs, &mut diag);
     if !input.generics.params.is_empty() {
-        diag.error(&input.generics, "a form has no generics, because it is shown to a person as it is; name the types");
+        diag.error(
+            &input.generics,
+            "a form has no generics, because it is shown to a person as it is; name the types",
+        );
     }
     let ident = &input.ident;
     let code = match &input.data {
         Data::Struct(data) => match &data.fields {
             Fields::Named(fields) => {
-                let types = fields.named.iter().filter(|field| !left_out(&field.attrs)).map(|field| &field.ty);
+                let types = fields
+                    .named
+                    .iter()
+                    .filter(|field| !left_out(&field.attrs))
+                    .map(|field| &field.ty);
                 form(&krate, ident, types)
             }
             Fields::Unnamed(fields) => {
@@ -31,14 +38,20 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
                 TokenStream::new()
             }
             Fields::Unit => {
-                diag.error(ident, "a form has named fields; write `{}` for one that only asks for consent");
+                diag.error(
+                    ident,
+                    "a form has named fields; write `{}` for one that only asks for consent",
+                );
                 TokenStream::new()
             }
         },
         Data::Enum(data) => {
             for variant in &data.variants {
                 if !matches!(variant.fields, Fields::Unit) {
-                    diag.error(&variant.fields, "a choice has variants without data; ask for the data in another field");
+                    diag.error(
+                        &variant.fields,
+                        "a choice has variants without data; ask for the data in another field",
+                    );
                 }
             }
             if data.variants.is_empty() {
@@ -47,7 +60,10 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
             choice(&krate, ident)
         }
         Data::Union(data) => {
-            diag.error(data.union_token, "a form is a struct with named fields, a choice an enum without data");
+            diag.error(
+                data.union_token,
+                "a form is a struct with named fields, a choice an enum without data",
+            );
             TokenStream::new()
         }
     };
@@ -87,7 +103,10 @@ fn choice(krate: &Path, ident: &syn::Ident) -> TokenStream {
 /// `#[elicit(crate = "…")]`.
 fn crate_path(attributes: &[Attribute], diag: &mut Diagnostics) -> Path {
     let mut krate: Path = parse_quote!(::mcp_tasks);
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("elicit")) {
+    for attribute in attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("elicit"))
+    {
         let metas = match attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) {
             Ok(metas) => metas,
             Err(error) => {

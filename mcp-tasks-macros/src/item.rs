@@ -62,10 +62,16 @@ fn parameter(typed: &PatType, diag: &mut Diagnostics) -> Option<Parameter> {
             if !fits {
                 return None;
             }
-            Role::Argument { name: name?, description }
+            Role::Argument {
+                name: name?,
+                description,
+            }
         }
     };
-    Some(Parameter { role, ty: (*typed.ty).clone() })
+    Some(Parameter {
+        role,
+        ty: (*typed.ty).clone(),
+    })
 }
 
 /// The name of the property.
@@ -104,8 +110,12 @@ fn injected(ty: &Type) -> Option<Result<Role, &'static str>> {
     Some(match last.ident.to_string().as_str() {
         "ToolContext" => Ok(Role::Context),
         "Caller" => Ok(Role::Caller),
-        "State" => inner().map(Role::State).ok_or("write `State<T>` with the type the server was given"),
-        "Args" => inner().map(Role::All).ok_or("write `Args<T>` with the type of all arguments"),
+        "State" => inner()
+            .map(Role::State)
+            .ok_or("write `State<T>` with the type the server was given"),
+        "Args" => inner()
+            .map(Role::All)
+            .ok_or("write `Args<T>` with the type of all arguments"),
         _ => return None,
     })
 }
@@ -132,7 +142,10 @@ fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
             false
         }
         Type::ImplTrait(_) => {
-            diag.error(ty, "an argument of a tool has one type; name it in place of `impl Trait`");
+            diag.error(
+                ty,
+                "an argument of a tool has one type; name it in place of `impl Trait`",
+            );
             false
         }
         Type::Group(group) => owned(&group.elem, diag),
@@ -140,15 +153,19 @@ fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
         Type::Array(array) => owned(&array.elem, diag),
         Type::Slice(slice) => owned(&slice.elem, diag),
         Type::Tuple(tuple) => tuple.elems.iter().fold(true, |fits, elem| owned(elem, diag) && fits),
-        Type::Path(path) => path.path.segments.iter().fold(true, |fits, segment| match &segment.arguments {
-            PathArguments::AngleBracketed(arguments) => arguments.args.iter().fold(fits, |fits, argument| {
-                match argument {
-                    GenericArgument::Type(inner) => owned(inner, diag) && fits,
-                    _ => fits,
+        Type::Path(path) => path
+            .path
+            .segments
+            .iter()
+            .fold(true, |fits, segment| match &segment.arguments {
+                PathArguments::AngleBracketed(arguments) => {
+                    arguments.args.iter().fold(fits, |fits, argument| match argument {
+                        GenericArgument::Type(inner) => owned(inner, diag) && fits,
+                        _ => fits,
+                    })
                 }
+                _ => fits,
             }),
-            _ => fits,
-        }),
         _ => true,
     }
 }
@@ -156,7 +173,11 @@ fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
 /// A type as a person writes it.
 fn shown(ty: &Type) -> String {
     let text = ty.to_token_stream().to_string();
-    text.replace(" :: ", "::").replace(" < ", "<").replace(" > ", ">").replace(" >", ">").replace(" ,", ",")
+    text.replace(" :: ", "::")
+        .replace(" < ", "<")
+        .replace(" > ", ">")
+        .replace(" >", ">")
+        .replace(" ,", ",")
 }
 
 /// A doc comment as one text: a line is a line, without the space after the slashes.
@@ -170,7 +191,9 @@ pub(crate) fn docs(attributes: &[Attribute]) -> Option<String> {
 fn doc_line(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => {
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(line), ..
+            }) => {
                 let line = line.value();
                 Some(line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned())
             }

@@ -87,7 +87,10 @@ impl ArgumentProblem {
     }
 
     fn missing(path: &str) -> Self {
-        Self { path: path.to_owned(), message: "missing".to_owned() }
+        Self {
+            path: path.to_owned(),
+            message: "missing".to_owned(),
+        }
     }
 }
 
@@ -114,7 +117,10 @@ impl Arguments {
     /// The `arguments` of a `tools/call`; absent ones are an empty map.
     #[must_use]
     pub const fn new(properties: Map<String, Value>) -> Self {
-        Self { properties, problems: Vec::new() }
+        Self {
+            properties,
+            problems: Vec::new(),
+        }
     }
 
     /// Takes one argument out and decodes it; `None` is a problem, and noted.
@@ -193,7 +199,10 @@ fn decode<T: DeserializeOwned>(value: &Value, name: &str) -> Result<T, ArgumentP
         (name, inner) if inner.starts_with('[') => format!("{name}{inner}"),
         (name, inner) => format!("{name}.{inner}"),
     };
-    Err(ArgumentProblem { path, message: error.into_inner().to_string() })
+    Err(ArgumentProblem {
+        path,
+        message: error.into_inner().to_string(),
+    })
 }
 
 /// The value with every whole float written as an integer, if it has any.
@@ -302,7 +311,11 @@ mod tests {
         assert!(given.take_all::<Source>().is_none());
         assert_eq!(
             problems(&given),
-            ["uri: missing", "height: missing", "tags: invalid type: string \"x\", expected a sequence"]
+            [
+                "uri: missing",
+                "height: missing",
+                "tags: invalid type: string \"x\", expected a sequence"
+            ]
         );
     }
 

@@ -27,7 +27,9 @@ impl Caller {
     /// An authenticated caller.
     #[must_use]
     pub const fn from_principal(principal: Principal) -> Self {
-        Self { principal: Some(principal) }
+        Self {
+            principal: Some(principal),
+        }
     }
 
     /// The authenticated principal, if there is one.
@@ -88,8 +90,7 @@ impl Denied {
 }
 
 /// A `guard = path` function, boxed by the attribute; written as `async fn(&Caller) -> Result<(), Denied>`.
-pub type Guard =
-    for<'a> fn(&'a Caller) -> Pin<Box<dyn Future<Output = Result<(), Denied>> + Send + 'a>>;
+pub type Guard = for<'a> fn(&'a Caller) -> Pin<Box<dyn Future<Output = Result<(), Denied>> + Send + 'a>>;
 
 #[cfg(test)]
 mod tests {

@@ -101,14 +101,20 @@ impl Config {
     /// Like [`get`](Self::get), and a value that cannot be used is a problem rather than none.
     pub(crate) fn find(&self, key: &str) -> Result<Option<Found>, StartProblem> {
         if let Some(value) = self.code.get(key) {
-            return Ok(Some(Found { value: value.clone(), origin: "set in code".to_owned() }));
+            return Ok(Some(Found {
+                value: value.clone(),
+                origin: "set in code".to_owned(),
+            }));
         }
         let name = env_name(key);
         if let Some(value) = self.environment.get(&name) {
-            let value = value.into_string().map_err(|_| {
-                StartProblem::new(format!("`{key}`: the environment variable `{name}` is not UTF-8"))
-            })?;
-            return Ok(Some(Found { value, origin: format!("environment variable `{name}`") }));
+            let value = value
+                .into_string()
+                .map_err(|_| StartProblem::new(format!("`{key}`: the environment variable `{name}` is not UTF-8")))?;
+            return Ok(Some(Found {
+                value,
+                origin: format!("environment variable `{name}`"),
+            }));
         }
         let Some(file) = &self.file else {
             return Ok(None);
@@ -117,7 +123,10 @@ impl Config {
             None => return Ok(None),
             Some(Entry::Text(value)) => {
                 let origin = format!("`{}`", file.path.display());
-                return Ok(Some(Found { value: value.clone(), origin }));
+                return Ok(Some(Found {
+                    value: value.clone(),
+                    origin,
+                }));
             }
             Some(Entry::Table) => "a table",
             Some(Entry::NotText(kind)) => kind,
@@ -149,7 +158,11 @@ impl Config {
             if matches!(entry, Entry::Table) || !key.starts_with(settings::PREFIX) || used.contains(key.as_str()) {
                 continue;
             }
-            let known: Vec<_> = used.iter().copied().filter(|key| key.starts_with(settings::PREFIX)).collect();
+            let known: Vec<_> = used
+                .iter()
+                .copied()
+                .filter(|key| key.starts_with(settings::PREFIX))
+                .collect();
             problems.add(format!(
                 "`{key}` in `{}` is no known key; known are `{}`",
                 file.path.display(),
@@ -234,7 +247,11 @@ impl ConfigBuilder {
                 other => Some(other?),
             },
         };
-        Ok(Config { code: self.code, environment: self.environment, file })
+        Ok(Config {
+            code: self.code,
+            environment: self.environment,
+            file,
+        })
     }
 }
 
@@ -248,8 +265,10 @@ impl fmt::Debug for ConfigBuilder {
 }
 
 fn read(path: &Path) -> Result<File, StartError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| StartError::ReadConfig { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| StartError::ReadConfig {
+        path: path.to_owned(),
+        source,
+    })?;
     parse(path, &text)
 }
 
@@ -262,7 +281,10 @@ fn parse(path: &Path, text: &str) -> Result<File, StartError> {
             message: error.message().to_owned(),
         }
     })?;
-    let mut file = File { path: path.to_owned(), entries: BTreeMap::new() };
+    let mut file = File {
+        path: path.to_owned(),
+        entries: BTreeMap::new(),
+    };
     let mut problems = Problems::default();
     flatten("", table, &mut file, &mut problems);
     problems.finish()?;
@@ -272,7 +294,11 @@ fn parse(path: &Path, text: &str) -> Result<File, StartError> {
 /// Dotted keys and nested tables are the same to TOML; a quoted key with dots in it is made the same here.
 fn flatten(prefix: &str, table: toml::Table, file: &mut File, problems: &mut Problems) {
     for (name, value) in table {
-        let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        let key = if prefix.is_empty() {
+            name
+        } else {
+            format!("{prefix}.{name}")
+        };
         let entry = match value {
             toml::Value::String(text) => Entry::Text(text),
             toml::Value::Integer(number) => Entry::Text(number.to_string()),
@@ -292,3 +318,6 @@ fn flatten(prefix: &str, table: toml::Table, file: &mut File, problems: &mut Pro
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

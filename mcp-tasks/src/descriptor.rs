@@ -5,10 +5,10 @@ use std::fmt;
 
 use rmcp::model::CallToolResult;
 
+use crate::__private::{BoxFuture, Invocation};
 use crate::argument::Arguments;
 use crate::caller::Guard;
 use crate::error::ToolError;
-use crate::__private::{BoxFuture, Invocation};
 use crate::schema::{InputSchema, OutputSchema};
 
 /// Whether a tool may run as a task.
@@ -45,7 +45,12 @@ impl SourceLocation {
     /// A place, as `file!()`, `line!()`, `column!()` and `module_path!()` give it.
     #[must_use]
     pub const fn new(file: &'static str, line: u32, column: u32, module_path: &'static str) -> Self {
-        Self { file, line, column, module_path }
+        Self {
+            file,
+            line,
+            column,
+            module_path,
+        }
     }
 
     /// The file, as the compiler was given it.
@@ -85,7 +90,10 @@ impl StateRequirement {
     /// The requirement of a `State<T>` parameter.
     #[must_use]
     pub const fn of<T: Send + Sync + 'static>() -> Self {
-        Self { type_id: TypeId::of::<T>, type_name: std::any::type_name::<T> }
+        Self {
+            type_id: TypeId::of::<T>,
+            type_name: std::any::type_name::<T>,
+        }
     }
 
     /// The type that is needed.
@@ -119,7 +127,12 @@ impl ToolFunctions {
         check: fn(&mut Arguments),
         call: fn(Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>>,
     ) -> Self {
-        Self { input, output, check, call }
+        Self {
+            input,
+            output,
+            check,
+            call,
+        }
     }
 }
 
@@ -150,12 +163,7 @@ pub struct ToolDescriptor {
 impl ToolDescriptor {
     #[doc(hidden)]
     #[must_use]
-    pub const fn new(
-        kind: ToolKind,
-        name: &'static str,
-        functions: ToolFunctions,
-        source: SourceLocation,
-    ) -> Self {
+    pub const fn new(kind: ToolKind, name: &'static str, functions: ToolFunctions, source: SourceLocation) -> Self {
         Self {
             kind,
             name,
@@ -376,10 +384,7 @@ impl ToolDescriptor {
         (self.functions.check)(arguments);
     }
 
-    pub(crate) fn call(
-        &self,
-        invocation: Invocation,
-    ) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
+    pub(crate) fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
         (self.functions.call)(invocation)
     }
 }

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fmt;
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode};
+use serde_json::{Value, json};
 
 use crate::context::ElicitError;
 
@@ -51,13 +52,17 @@ impl ToolError {
     #[must_use]
     pub fn result(mut result: CallToolResult) -> Self {
         result.is_error = Some(true);
-        Self { kind: Box::new(Kind::Result(result)) }
+        Self {
+            kind: Box::new(Kind::Result(result)),
+        }
     }
 
     /// A JSON-RPC error. A task that ends with it is `failed`.
     #[must_use]
     pub fn protocol(error: ErrorData) -> Self {
-        Self { kind: Box::new(Kind::Protocol(error)) }
+        Self {
+            kind: Box::new(Kind::Protocol(error)),
+        }
     }
 
     /// From a boxed error or what turns into one, such as `anyhow::Error`, which `?` cannot convert.
@@ -112,6 +117,12 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         Self::from_chain(&error)
     }
+}
+
+/// The answer to a request that needs a capability the client did not declare (`-32021`).
+pub(crate) fn missing_capability(message: String, required: Value) -> ErrorData {
+    let data = json!({ "requiredCapabilities": required });
+    ErrorData::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, message, Some(data))
 }
 
 impl fmt::Display for ToolError {

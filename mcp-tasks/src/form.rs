@@ -6,9 +6,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::Transform;
-use schemars::JsonSchema;
 use serde::de::value::Error as ValueError;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde_json::{Map, Value, json};
@@ -183,7 +183,11 @@ fn flat(schema: Value) -> Value {
         keep(&mut flat, &mut schema, &["default"]);
         return Value::Object(flat);
     }
-    let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let kind = schema
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     keep(&mut flat, &mut schema, &["type", "title", "description"]);
     match kind.as_str() {
         "string" => {
@@ -202,7 +206,11 @@ fn flat(schema: Value) -> Value {
                 Some(choices) => {
                     let titled = choices.titled();
                     let (member, choices) = choices.written("anyOf");
-                    if titled { json!({ member: choices }) } else { json!({ "type": "string", member: choices }) }
+                    if titled {
+                        json!({ member: choices })
+                    } else {
+                        json!({ "type": "string", member: choices })
+                    }
                 }
                 None => items,
             };
@@ -323,3 +331,6 @@ impl fmt::Debug for FieldNames<'_> {
         f.write_str("FieldNames")
     }
 }
+
+#[cfg(test)]
+mod tests;

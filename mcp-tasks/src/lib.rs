@@ -4,6 +4,9 @@
 #[cfg(test)]
 extern crate self as mcp_tasks;
 
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 mod argument;
 mod caller;
 mod config;
@@ -12,9 +15,6 @@ mod descriptor;
 mod error;
 mod form;
 mod output;
-#[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
 mod registry;
 mod schema;
 mod settings;
@@ -27,7 +27,7 @@ pub use rmcp;
 pub use schemars;
 pub use serde;
 
-pub use crate::argument::{ArgumentProblem, Args, Arguments, ToolArgument, invalid_arguments_result};
+pub use crate::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invalid_arguments_result};
 pub use crate::caller::{Caller, Denied, Guard};
 pub use crate::config::{Config, ConfigBuilder};
 pub use crate::context::{ElicitError, ToolContext};

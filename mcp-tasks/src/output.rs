@@ -115,7 +115,10 @@ impl<T> Plain<T> {
     where
         T: ToolOutput,
     {
-        OutputFunctions { describe: describe::<T>, convert: convert::<T> }
+        OutputFunctions {
+            describe: describe::<T>,
+            convert: convert::<T>,
+        }
     }
 }
 
@@ -216,7 +219,12 @@ mod tests {
     use super::*;
 
     fn texts(result: &CallToolResult) -> Vec<&str> {
-        result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.as_str()).collect()
+        result
+            .content
+            .iter()
+            .filter_map(ContentBlock::as_text)
+            .map(|text| text.text.as_str())
+            .collect()
     }
 
     fn schema<T: ToolOutput>() -> Option<Value> {

@@ -11,8 +11,8 @@ pub use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 
 use crate::argument::ArgumentProblem;
-pub use crate::argument::{Args, Arguments, ToolArgument};
 use crate::argument::invalid_arguments_result;
+pub use crate::argument::{Args, Arguments, ToolArgument};
 pub use crate::caller::{Caller, Denied};
 use crate::context::ToolContext;
 pub use crate::descriptor::{
@@ -43,7 +43,12 @@ impl Invocation {
         states: Arc<StateMap>,
         arguments: Map<String, Value>,
     ) -> Self {
-        Self { context, caller, states, arguments }
+        Self {
+            context,
+            caller,
+            states,
+            arguments,
+        }
     }
 
     /// For a `ToolContext` parameter.
@@ -81,7 +86,10 @@ impl<T> Argument<T> {
     where
         T: ToolArgument,
     {
-        Self { describe: InputSchema::property::<T>, take: Arguments::take::<T> }
+        Self {
+            describe: InputSchema::property::<T>,
+            take: Arguments::take::<T>,
+        }
     }
 
     /// A parameter that is all arguments; it has no name and no description of its own.
@@ -126,7 +134,10 @@ impl<T> SharedState<T> {
     where
         T: Send + Sync + 'static,
     {
-        Self { requirement: StateRequirement::of::<T>(), get: StateMap::get::<T> }
+        Self {
+            requirement: StateRequirement::of::<T>(),
+            get: StateMap::get::<T>,
+        }
     }
 
     /// What the server has to be given.
@@ -180,7 +191,12 @@ pub async fn blocking<R: Send + 'static>(function: impl FnOnce() -> R + Send + '
 pub const BROKEN: ToolDescriptor = ToolDescriptor::new(
     ToolKind::Tool,
     "",
-    ToolFunctions::new(|_| {}, |_| {}, |_| {}, |_| Box::pin(async { Ok(CallToolResult::default()) })),
+    ToolFunctions::new(
+        |_| {},
+        |_| {},
+        |_| {},
+        |_| Box::pin(async { Ok(CallToolResult::default()) }),
+    ),
     SourceLocation::new("", 0, 0, ""),
 );
 

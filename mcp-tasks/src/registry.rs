@@ -74,7 +74,12 @@ impl Registry {
         let mut keys: Vec<String> = settings::KEYS.iter().map(|key| (*key).to_owned()).collect();
         let mut tools: BTreeMap<Arc<str>, Arc<RegisteredTool>> = BTreeMap::new();
         for descriptor in descriptors {
-            let mut reader = Reader { config, descriptor, problems: &mut problems, keys: &mut keys };
+            let mut reader = Reader {
+                config,
+                descriptor,
+                problems: &mut problems,
+                keys: &mut keys,
+            };
             let Some(tool) = reader.tool(settings.as_ref(), states) else {
                 continue;
             };
@@ -109,10 +114,7 @@ impl Registry {
     }
 
     /// Fails if one of these tools is not there, which is how a library of tools that the linker dropped shows.
-    pub(crate) fn expect_tools<N: AsRef<str>>(
-        &self,
-        names: impl IntoIterator<Item = N>,
-    ) -> Result<(), StartError> {
+    pub(crate) fn expect_tools<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Result<(), StartError> {
         let known: Vec<&str> = self.tools.keys().map(AsRef::as_ref).collect();
         let mut problems = Problems::default();
         for name in names {
@@ -295,10 +297,18 @@ fn check_name(name: &str) -> Result<String, String> {
 }
 
 fn annotations(tool: &ToolDescriptor) -> Option<ToolAnnotations> {
-    let hints = [tool.read_only(), tool.destructive(), tool.idempotent(), tool.open_world()];
+    let hints = [
+        tool.read_only(),
+        tool.destructive(),
+        tool.idempotent(),
+        tool.open_world(),
+    ];
     let [read_only, destructive, idempotent, open_world] = hints;
     hints
         .iter()
         .any(Option::is_some)
         .then(|| ToolAnnotations::from_raw(None, read_only, destructive, idempotent, open_world))
 }
+
+#[cfg(test)]
+mod tests;

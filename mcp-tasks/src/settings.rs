@@ -125,7 +125,10 @@ impl Settings {
     ///
     /// Every key with a value that is not accepted, in one error.
     pub fn read(config: &Config) -> Result<Self, StartError> {
-        let mut reader = Reader { config, problems: Problems::default() };
+        let mut reader = Reader {
+            config,
+            problems: Problems::default(),
+        };
         let default_ttl = reader.parsed(DEFAULT_TTL, "PT1H", Ttl::parse);
         let default_poll_interval = reader.parsed(DEFAULT_POLL_INTERVAL, "PT2S", PollInterval::parse);
         let sweep_interval = reader.parsed(SWEEP_INTERVAL, "PT1M", parse_duration);
@@ -146,7 +149,11 @@ impl Settings {
         });
         let store_url = reader.optional(STORE_URL, secret);
         let store_key_prefix = reader.parsed(STORE_KEY_PREFIX, "mcp-tasks:", |text| {
-            if text.is_empty() { Err("it must not be empty") } else { Ok(text.to_owned()) }
+            if text.is_empty() {
+                Err("it must not be empty")
+            } else {
+                Ok(text.to_owned())
+            }
         });
         let request_state_keys = reader.optional(REQUEST_STATE_KEYS, secret);
         let request_state_ttl = reader.parsed(REQUEST_STATE_TTL, "PT5M", parse_duration);
@@ -179,7 +186,11 @@ impl Settings {
 }
 
 fn secret(text: &str) -> Result<Secret, &'static str> {
-    if text.is_empty() { Err("it must not be empty") } else { Ok(Secret(text.to_owned())) }
+    if text.is_empty() {
+        Err("it must not be empty")
+    } else {
+        Ok(Secret(text.to_owned()))
+    }
 }
 
 fn limit(text: &str) -> Result<u64, &'static str> {
@@ -208,11 +219,7 @@ impl Reader<'_> {
         }
     }
 
-    fn optional<T, E: fmt::Display>(
-        &mut self,
-        key: &str,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Option<Option<T>> {
+    fn optional<T, E: fmt::Display>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, E>) -> Option<Option<T>> {
         let found = self.problems.note(self.config.find(key))?;
         let Some(found) = found else {
             return Some(None);
@@ -221,7 +228,10 @@ impl Reader<'_> {
             Ok(value) => Some(Some(value)),
             Err(error) => {
                 self.problems.add(if is_secret(key) {
-                    format!("`{key}` ({}): the value, which is not shown, is not accepted", found.origin)
+                    format!(
+                        "`{key}` ({}): the value, which is not shown, is not accepted",
+                        found.origin
+                    )
                 } else {
                     format!("`{key}` is `{}` ({}): {error}", found.value, found.origin)
                 });
@@ -237,5 +247,10 @@ pub(crate) fn is_secret(key: &str) -> bool {
     if key == STORE_KEY_PREFIX {
         return false;
     }
-    ["key", "secret", "url", "password", "token"].iter().any(|word| key.contains(word))
+    ["key", "secret", "url", "password", "token"]
+        .iter()
+        .any(|word| key.contains(word))
 }
+
+#[cfg(test)]
+mod tests;

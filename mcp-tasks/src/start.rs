@@ -101,7 +101,6 @@ impl Problems {
         }
     }
 
-
     /// The value, if it is there and nothing was noted.
     pub(crate) fn finish_with<T>(mut self, value: Option<T>) -> Result<T, StartError> {
         match value {
