@@ -152,7 +152,11 @@ fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
         Type::Paren(paren) => owned(&paren.elem, diag),
         Type::Array(array) => owned(&array.elem, diag),
         Type::Slice(slice) => owned(&slice.elem, diag),
-        Type::Tuple(tuple) => tuple.elems.iter().fold(true, |fits, elem| owned(elem, diag) && fits),
+        Type::Tuple(tuple) => {
+            // Not `all`, which would stop at the first: every one is reported.
+            let unfit = tuple.elems.iter().filter(|elem| !owned(elem, diag)).count();
+            unfit == 0
+        }
         Type::Path(path) => path
             .path
             .segments
