@@ -38,18 +38,18 @@ pub struct SourceLocation {
     file: &'static str,
     line: u32,
     column: u32,
-    module_path: &'static str,
+    path: &'static str,
 }
 
 impl SourceLocation {
-    /// A place, as `file!()`, `line!()`, `column!()` and `module_path!()` give it.
+    /// A place, as `file!()`, `line!()`, `column!()` give it, and the path of the function.
     #[must_use]
-    pub const fn new(file: &'static str, line: u32, column: u32, module_path: &'static str) -> Self {
+    pub const fn new(file: &'static str, line: u32, column: u32, path: &'static str) -> Self {
         Self {
             file,
             line,
             column,
-            module_path,
+            path,
         }
     }
 
@@ -65,10 +65,10 @@ impl SourceLocation {
         self.line
     }
 
-    /// The module the function is in.
+    /// The path of the function. Two tools that one macro writes have the rest in common.
     #[must_use]
-    pub const fn module_path(&self) -> &'static str {
-        self.module_path
+    pub const fn path(&self) -> &'static str {
+        self.path
     }
 }
 

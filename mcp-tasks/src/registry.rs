@@ -68,8 +68,8 @@ impl Registry {
         let collected = inventory::iter::<ToolDescriptor>.into_iter().filter(|_| use_inventory);
         let mut descriptors: Vec<ToolDescriptor> = explicit.into_iter().chain(collected.copied()).collect();
         // By place, so that problems come in the order of the source, and the linker's order never shows.
-        descriptors.sort_by_key(|tool| (tool.source(), tool.name()));
-        descriptors.dedup_by_key(|tool| (tool.source(), tool.name()));
+        descriptors.sort_by_key(ToolDescriptor::source);
+        descriptors.dedup_by_key(|tool| tool.source());
 
         let mut keys: Vec<String> = settings::KEYS.iter().map(|key| (*key).to_owned()).collect();
         let mut tools: BTreeMap<Arc<str>, Arc<RegisteredTool>> = BTreeMap::new();
@@ -107,10 +107,6 @@ impl Registry {
     /// In the order of the names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<RegisteredTool>> {
         self.tools.values()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.tools.is_empty()
     }
 
     /// Fails if one of these tools is not there, which is how a library of tools that the linker dropped shows.

@@ -80,6 +80,20 @@ async fn search(Args(search): Args<Search>) -> String {
 #[mcp_task(required)]
 async fn not_an_object(_all: Args<Vec<u8>>, _ctx: ToolContext) {}
 
+macro_rules! stamp {
+    ($($name:ident($context:ty, $argument:ty) as $tool:literal)*) => {
+        $(#[mcp_tool(name = $tool)]
+        async fn $name(_ctx: $context, value: $argument) -> $argument {
+            value
+        })*
+    };
+}
+
+stamp! {
+    first(ToolContext, Option<u8>) as "stamped"
+    second(ToolContext, Option<u8>) as "stamped"
+}
+
 const TOOLS: [ToolDescriptor; 4] = [encode::TOOL, r#type::TOOL, explodes::TOOL, search::TOOL];
 
 fn states() -> StateMap {
@@ -214,7 +228,7 @@ async fn a_guard_is_asked_about_the_caller() {
 }
 
 #[test]
-fn tools_are_collected_at_link_time_and_one_that_comes_twice_is_one() {
+fn tools_are_collected_at_link_time_and_one_that_comes_both_ways_is_one() {
     let mut known: Vec<_> = inventory::iter::<ToolDescriptor>
         .into_iter()
         .map(ToolDescriptor::name)
@@ -227,7 +241,7 @@ fn tools_are_collected_at_link_time_and_one_that_comes_twice_is_one() {
         .into_iter()
         .filter(|line| line.contains("two tools"))
         .count();
-    assert_eq!(doubles, 1);
+    assert_eq!(doubles, 2);
 }
 
 #[test]
@@ -238,6 +252,15 @@ fn arguments_that_are_no_object_stop_the_start() {
         lines[0].contains("not_an_object") && lines[0].contains("`type` \"array\""),
         "{lines:?}"
     );
+}
+
+#[test]
+fn a_macro_can_write_tools_and_two_of_one_name_are_two_though_they_stand_in_one_place() {
+    let registry = Registry::collect(vec![first::TOOL], false, &config(&[]), &states()).unwrap();
+    let schema = registry.get("stamped").unwrap().model.input_schema.clone();
+    assert_eq!(schema["properties"].as_object().unwrap().len(), 1);
+    let tools = vec![first::TOOL, second::TOOL];
+    assert!(Registry::collect(tools, false, &config(&[]), &states()).is_err());
 }
 
 mod double {

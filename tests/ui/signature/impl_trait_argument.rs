@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use mcp_tasks::mcp_task;
 
 #[mcp_task]
