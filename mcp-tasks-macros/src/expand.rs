@@ -93,7 +93,7 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         #function
 
         #[doc = #doc]
-        #[allow(non_camel_case_types, dead_code)]
+        #[allow(non_camel_case_types)]
         #[non_exhaustive]
         #visibility struct #ident {}
 

@@ -6,11 +6,14 @@
 #[non_exhaustive]
 pub struct ToolContext {}
 
-/// Why a question was not answered.
-#[derive(Debug, thiserror::Error)]
-#[error("the client cannot be asked")]
+/// Why there is no answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub struct ElicitError {}
+pub enum ElicitError {
+    /// The client of this request did not declare that it can ask its user.
+    #[error("the client cannot be asked")]
+    NotSupported,
+}
 
 impl ElicitError {
     /// The protocol error to answer with, if it is one.

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_question_that_cannot_be_asked_anywhere_in_the_chain_decides() {
-        let deep = Publish(ElicitError {});
+        let deep = Publish(ElicitError::NotSupported);
         assert!(question_mark(deep).into_outcome().is_err());
     }
 

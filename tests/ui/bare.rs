@@ -1,5 +1,5 @@
 //! Tools in a crate that depends on `mcp-tasks` alone, under another name, and forbids what can be forbidden.
-#![forbid(unsafe_code)]
+#![forbid(unsafe_code, warnings)]
 #![deny(
     warnings,
     missing_docs,
