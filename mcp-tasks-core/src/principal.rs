@@ -1,7 +1,9 @@
 //! Whom a task belongs to.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Json;
@@ -10,7 +12,7 @@ use crate::Json;
 ///
 /// Two principals are the same owner when issuer and subject are equal. The claims are what the server chose to keep
 /// for the tool's use; they may differ from token to token and take no part in the comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Principal {
@@ -48,6 +50,22 @@ impl Principal {
     pub fn with_claims(mut self, claims: Json) -> Self {
         self.claims = Some(claims);
         self
+    }
+
+    /// One claim, decoded; `None` if it is absent or of another type.
+    ///
+    /// ```
+    /// use mcp_tasks_core::{Json, Principal};
+    ///
+    /// let claims: Json = serde_json::from_str(r#"{"email":"alice@example.com"}"#)?;
+    /// let alice = Principal::new("alice").with_claims(claims);
+    /// assert_eq!(alice.claim::<String>("email").as_deref(), Some("alice@example.com"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn claim<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let claims: BTreeMap<String, Json> = self.claims.as_ref()?.decode().ok()?;
+        claims.get(name)?.decode().ok()
     }
 
     /// Whether `caller` may touch what belongs to `owner`: equality of issuer and subject, nobody to nobody included.

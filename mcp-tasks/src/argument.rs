@@ -33,7 +33,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgument for T {}
 /// Arguments are decoded, not validated: a limit such as `#[schemars(range(max = 10))]` is told to clients, and it is for
 /// the body to hold them to it.
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::{Args, mcp_tool};
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use mcp_tasks_core::Principal;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// Who called the tool.
 ///
 /// In a task it holds the issuer, the subject and the claims kept when the task was created, the same at every
 /// execution. Without authentication it is [anonymous](Self::anonymous).
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
-    principal: Option<Principal>,
+    principal: Option<Arc<Principal>>,
 }
 
 impl Caller {
@@ -26,22 +26,24 @@ impl Caller {
 
     /// An authenticated caller.
     #[must_use]
-    pub const fn from_principal(principal: Principal) -> Self {
+    pub fn from_principal(principal: Principal) -> Self {
         Self {
-            principal: Some(principal),
+            principal: Some(Arc::new(principal)),
         }
     }
 
     /// The authenticated principal, if there is one.
     #[must_use]
-    pub const fn principal(&self) -> Option<&Principal> {
-        self.principal.as_ref()
+    pub fn principal(&self) -> Option<&Principal> {
+        self.principal.as_deref()
     }
 
     /// Who vouches for the subject: the `iss` of a token.
     #[must_use]
     pub fn issuer(&self) -> Option<&str> {
-        self.principal.as_ref()?.issuer.as_deref()
+        self.principal
+            .as_ref()
+            .and_then(|principal| principal.issuer.as_deref())
     }
 
     /// Whom the issuer vouches for: the `sub` of a token. Unique only together with the issuer.
@@ -53,8 +55,19 @@ impl Caller {
     /// A kept claim, decoded; `None` if it was not kept or is no `T`.
     #[must_use]
     pub fn claim<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        let claims: Value = self.principal.as_ref()?.claims.as_ref()?.decode().ok()?;
-        T::deserialize(claims.get(name)?).ok()
+        self.principal.as_ref().and_then(|principal| principal.claim(name))
+    }
+}
+
+impl Caller {
+    /// The caller a task was created for, as its record has it.
+    pub(crate) const fn of_shared(principal: Option<Arc<Principal>>) -> Self {
+        Self { principal }
+    }
+
+    /// The principal, to be shared with a record.
+    pub(crate) fn shared_principal(&self) -> Option<Arc<Principal>> {
+        self.principal.clone()
     }
 }
 
@@ -100,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_claim_is_decoded() {
+    fn a_kept_claim_is_decoded_and_not_shown_in_logs() {
         let claims = Json::of(&json!({"email": "a@example.org", "level": 3})).unwrap();
         let caller = Caller::from_principal(Principal::new("alice").with_claims(claims));
         assert_eq!(caller.claim::<String>("email").as_deref(), Some("a@example.org"));

@@ -396,7 +396,7 @@ inventory::collect!(ToolDescriptor);
 /// `#[mcp_task]` and `#[mcp_tool]` put a type beside the function that has its name and implements this, so that a
 /// tool can be named where link-time collection is not wanted or not available.
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::{ToolDefinition, mcp_tool};
 ///
 /// /// Adds two numbers

@@ -1,5 +1,6 @@
 //! How a tool fails.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
@@ -13,7 +14,7 @@ use crate::context::ElicitError;
 ///
 /// Like `anyhow::Error` it does not implement [`std::error::Error`], so that `?` turns every error into one:
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::{ToolError, mcp_tool};
 ///
 /// #[mcp_tool]
@@ -119,12 +120,6 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     }
 }
 
-/// The answer to a request that needs a capability the client did not declare (`-32021`).
-pub(crate) fn missing_capability(message: String, required: Value) -> ErrorData {
-    let data = json!({ "requiredCapabilities": required });
-    ErrorData::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, message, Some(data))
-}
-
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.kind {
@@ -145,6 +140,12 @@ impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ToolError").field(&self.kind).finish()
     }
+}
+
+/// `-32021` with what would be needed (2026-07-28, "Missing Required Client Capability").
+pub(crate) fn missing_capability(message: impl Into<Cow<'static, str>>, required: Value) -> ErrorData {
+    let data = json!({"requiredCapabilities": required});
+    ErrorData::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, message, Some(data))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_tasks_core::TaskSupport;
 use mcp_tasks_core::duration::{PollInterval, Ttl};
 use mcp_tasks_core::ledger::Fingerprint;
 use mcp_tasks_core::placeholder::Template;
@@ -41,6 +42,17 @@ pub(crate) struct RegisteredTool {
     pub(crate) schema_hash: Fingerprint,
     pub(crate) guard: Option<Guard>,
     pub(crate) kind: ToolKind,
+}
+
+impl RegisteredTool {
+    /// What the attribute allows, for the decision rule.
+    pub(crate) fn support(&self) -> TaskSupport {
+        match (self.kind, self.required) {
+            (ToolKind::Tool, _) => TaskSupport::Never,
+            (ToolKind::Task, false) => TaskSupport::Optional,
+            (ToolKind::Task, true) => TaskSupport::Required,
+        }
+    }
 }
 
 impl fmt::Debug for RegisteredTool {
@@ -107,6 +119,10 @@ impl Registry {
     /// In the order of the names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<RegisteredTool>> {
         self.tools.values()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tools.is_empty()
     }
 
     /// Fails if one of these tools is not there, which is how a library of tools that the linker dropped shows.

@@ -17,6 +17,8 @@ pub(crate) const SWEEP_INTERVAL: &str = "mcp.tasks.sweep-interval";
 pub(crate) const LEASE: &str = "mcp.tasks.lease";
 pub(crate) const TRANSPORT: &str = "mcp.tasks.transport";
 pub(crate) const HTTP_ADDR: &str = "mcp.tasks.http.addr";
+pub(crate) const HTTP_ALLOWED_HOSTS: &str = "mcp.tasks.http.allowed-hosts";
+pub(crate) const HTTP_ALLOWED_ORIGINS: &str = "mcp.tasks.http.allowed-origins";
 pub(crate) const HTTP_REQUIRE_NAME: &str = "mcp.tasks.http.require-name";
 pub(crate) const STORE_URL: &str = "mcp.tasks.store.url";
 pub(crate) const STORE_KEY_PREFIX: &str = "mcp.tasks.store.key-prefix";
@@ -26,13 +28,15 @@ pub(crate) const QUOTA_OPEN: &str = "mcp.tasks.quota.open-per-principal";
 pub(crate) const QUOTA_RUNNING: &str = "mcp.tasks.quota.running";
 
 /// All of them.
-pub(crate) const KEYS: [&str; 13] = [
+pub(crate) const KEYS: [&str; 15] = [
     DEFAULT_TTL,
     DEFAULT_POLL_INTERVAL,
     SWEEP_INTERVAL,
     LEASE,
     TRANSPORT,
     HTTP_ADDR,
+    HTTP_ALLOWED_HOSTS,
+    HTTP_ALLOWED_ORIGINS,
     HTTP_REQUIRE_NAME,
     STORE_URL,
     STORE_KEY_PREFIX,
@@ -80,6 +84,8 @@ impl fmt::Debug for Secret {
 /// | `mcp.tasks.lease` | `PT30S` | how long an execution is its node's without a renewal |
 /// | `mcp.tasks.transport` | `http` | or `stdio` |
 /// | `mcp.tasks.http.addr` | `127.0.0.1:8080` | host and port |
+/// | `mcp.tasks.http.allowed-hosts` | loopback | `Host` headers that are served, comma-separated |
+/// | `mcp.tasks.http.allowed-origins` | loopback | `Origin` headers that are served, comma-separated |
 /// | `mcp.tasks.http.require-name` | `true` | refuse `tasks/*` without the `Mcp-Name` header |
 /// | `mcp.tasks.store.url` | none | where tasks are kept; none is memory |
 /// | `mcp.tasks.store.key-prefix` | `mcp-tasks:` | before every key in a shared store |
@@ -102,6 +108,10 @@ pub struct Settings {
     pub transport: Transport,
     /// `mcp.tasks.http.addr`.
     pub http_addr: String,
+    /// `mcp.tasks.http.allowed-hosts`.
+    pub http_allowed_hosts: Option<Vec<String>>,
+    /// `mcp.tasks.http.allowed-origins`.
+    pub http_allowed_origins: Option<Vec<String>>,
     /// `mcp.tasks.http.require-name`.
     pub http_require_name: bool,
     /// `mcp.tasks.store.url`; hidden, because it can hold a password.
@@ -147,6 +157,8 @@ impl Settings {
             "false" => Ok(false),
             _ => Err("write `true` or `false`"),
         });
+        let http_allowed_hosts = reader.optional(HTTP_ALLOWED_HOSTS, list);
+        let http_allowed_origins = reader.optional(HTTP_ALLOWED_ORIGINS, list);
         let store_url = reader.optional(STORE_URL, secret);
         let store_key_prefix = reader.parsed(STORE_KEY_PREFIX, "mcp-tasks:", |text| {
             if text.is_empty() {
@@ -167,6 +179,8 @@ impl Settings {
                 lease: lease?,
                 transport: transport?,
                 http_addr: http_addr?,
+                http_allowed_hosts: http_allowed_hosts?,
+                http_allowed_origins: http_allowed_origins?,
                 http_require_name: http_require_name?,
                 store_url: store_url?,
                 store_key_prefix: store_key_prefix?,
@@ -176,10 +190,10 @@ impl Settings {
                 quota_running: quota_running?,
             })
         })();
-        if let Some(settings) = &all {
-            if let Err(error) = settings.default_poll_interval.check_within(settings.default_ttl) {
-                reader.problems.add(format!("`{DEFAULT_POLL_INTERVAL}`: {error}"));
-            }
+        if let Some(settings) = &all
+            && let Err(error) = settings.default_poll_interval.check_within(settings.default_ttl)
+        {
+            reader.problems.add(format!("`{DEFAULT_POLL_INTERVAL}`: {error}"));
         }
         reader.problems.finish_with(all)
     }
@@ -191,6 +205,15 @@ fn secret(text: &str) -> Result<Secret, &'static str> {
     } else {
         Ok(Secret(text.to_owned()))
     }
+}
+
+fn list(text: &str) -> Result<Vec<String>, &'static str> {
+    let items: Vec<String> = text.split(',').map(|item| item.trim().to_owned()).collect();
+    if items.iter().any(String::is_empty) {
+        // An empty list would let every host in, which nobody should ask for by accident.
+        return Err("write one or more, separated by commas");
+    }
+    Ok(items)
 }
 
 fn limit(text: &str) -> Result<u64, &'static str> {

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use mcp_tasks_core::{ClientCapabilities, Json, Ledger};
 use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::__private::Invocation;
 use crate::argument::Arguments;
+use crate::engine::{Carrier, Run};
 use crate::{Args, Caller, Denied, State, ToolContext, ToolDefinition, ToolError, mcp_task, mcp_tool};
 
 #[derive(Serialize, JsonSchema)]
@@ -120,8 +123,13 @@ fn invocation(arguments: Value) -> Invocation {
     let Value::Object(arguments) = arguments else {
         panic!("not an object")
     };
+    let carrier = Carrier::Synchronous {
+        support: TaskSupport::Never,
+    };
+    let capabilities = ClientCapabilities::new(Json::of(&json!({})).unwrap());
+    let run = Run::new(carrier, capabilities, &Ledger::default(), CancellationToken::new());
     Invocation::new(
-        ToolContext::default(),
+        ToolContext::new(run),
         Caller::anonymous(),
         Arc::new(states()),
         arguments,

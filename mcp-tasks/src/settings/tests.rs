@@ -46,6 +46,7 @@ fn values_that_are_not_accepted_are_named_with_their_key_all_at_once() {
         (TRANSPORT, "pigeon"),
         (HTTP_ADDR, "8080"),
         (HTTP_REQUIRE_NAME, "yes"),
+        (HTTP_ALLOWED_HOSTS, "a,,b"),
         (STORE_KEY_PREFIX, ""),
         (QUOTA_OPEN, "0"),
         (QUOTA_RUNNING, "-1"),

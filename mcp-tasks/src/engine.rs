@@ -1,0 +1,247 @@
+//! Runs tools, as tasks and inside calls.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, Updated, WriteId};
+use rmcp::ErrorData;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::registry::Registry;
+use crate::settings::Settings;
+use crate::state::StateMap;
+
+mod call;
+mod driver;
+mod execution;
+mod quota;
+mod request;
+mod run;
+
+pub(crate) use call::SynchronousCall;
+pub(crate) use request::NewTask;
+pub(crate) use run::{Carrier, Run};
+
+use quota::Quota;
+
+/// Everything that runs tools on this node; cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn TaskStore>,
+    registry: Registry,
+    states: Arc<StateMap>,
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    node: Arc<str>,
+    write_seed: u128,
+    writes: AtomicU64,
+    running: Mutex<HashMap<TaskId, Running>>,
+    quota: Quota,
+    capabilities: Mutex<Vec<ClientCapabilities>>,
+    sweeping: AtomicBool,
+    /// Fires when the node stops: no new execution starts.
+    closing: CancellationToken,
+}
+
+/// An execution on this node.
+struct Running {
+    epoch: u64,
+    token: CancellationToken,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("node", &self.inner.node)
+            .field("store", &self.inner.store)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many different sets of client capabilities are kept to be shared between records: clients of one kind declare
+/// the same, and a deployment has a handful of kinds.
+const SHARED_CAPABILITIES: usize = 32;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    pub(crate) fn new(
+        store: Arc<dyn TaskStore>,
+        registry: Registry,
+        states: Arc<StateMap>,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        seed: u128,
+    ) -> Self {
+        let quota = Quota::new(settings.quota_open_per_principal);
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                registry,
+                states,
+                settings,
+                clock,
+                node: format!("{:016x}", seed >> 64).into(),
+                write_seed: seed,
+                writes: AtomicU64::new(0),
+                running: Mutex::default(),
+                quota,
+                capabilities: Mutex::default(),
+                sweeping: AtomicBool::new(false),
+                closing: CancellationToken::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    fn now(&self) -> mcp_tasks_core::Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// A write id that no other write of any node has: the node's random number plus a count.
+    fn write_id(&self) -> WriteId {
+        let count = self.inner.writes.fetch_add(1, Ordering::Relaxed);
+        WriteId::new(self.inner.write_seed.wrapping_add(u128::from(count)))
+    }
+
+    fn claim(&self) -> Claim {
+        let until = self.now().saturating_add(self.inner.settings.lease);
+        Claim::new(self.inner.node.clone(), until)
+    }
+
+    /// The capabilities, shared with other records that declare the same.
+    fn share(&self, declared: ClientCapabilities) -> ClientCapabilities {
+        let mut shared = lock(&self.inner.capabilities);
+        if let Some(known) = shared.iter().find(|known| **known == declared) {
+            return known.clone();
+        }
+        if shared.len() >= SHARED_CAPABILITIES {
+            shared.remove(0);
+        }
+        shared.push(declared.clone());
+        declared
+    }
+
+    /// Starts the sweep of what has expired, once, on the runtime that serves the first task.
+    fn start_sweeping(&self) {
+        if self.inner.store.as_sweep().is_none() || self.inner.sweeping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let inner: Weak<Inner> = Arc::downgrade(&self.inner);
+        let interval = self.inner.settings.sweep_interval;
+        let closing = self.inner.closing.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = closing.cancelled() => return,
+                    () = tokio::time::sleep(interval) => {}
+                }
+                let Some(inner) = inner.upgrade() else { return };
+                let Some(sweep) = inner.store.as_sweep() else { return };
+                let now = inner.clock.now();
+                inner.quota.forget_expired(now);
+                match sweep.sweep(now).await {
+                    Ok(0) => {}
+                    Ok(removed) => tracing::info!(removed, "removed expired tasks"),
+                    Err(error) => {
+                        tracing::warn!(error = %error_chain(&error), "could not remove expired tasks; trying again later");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Stops taking on executions and waits, at most for `patience`, for those that run. Returns how many are left.
+    pub(crate) async fn drain(&self, patience: Duration) -> usize {
+        self.inner.closing.cancel();
+        // Often enough that a stop is not felt to wait, and rare enough to cost nothing.
+        const LOOK: Duration = Duration::from_millis(20);
+        let deadline = tokio::time::Instant::now() + patience;
+        loop {
+            let left = lock(&self.inner.running).len();
+            if left == 0 || tokio::time::Instant::now() >= deadline {
+                return left;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    pub(crate) async fn extend_ttl(&self, id: &TaskId, epoch: u64, ttl: Duration) -> Result<(), crate::ToolError> {
+        let now = self.now();
+        let updated = self
+            .update(id, move |record| {
+                let Some(old) = record.ttl_ms else {
+                    return mcp_tasks_core::Change::Keep;
+                };
+                let elapsed = now.saturating_since(record.created_at);
+                let extended = elapsed.saturating_add(ttl).min(mcp_tasks_core::duration::MAX_DURATION);
+                record.extended(epoch, now, Some(extended.max(Duration::from_millis(old))))
+            })
+            .await
+            .map_err(|error| crate::ToolError::protocol(store_failed(&error)))?;
+        match updated {
+            Some(updated) if updated.record.is_owned_by(epoch) => Ok(()),
+            _ => Err(crate::ToolError::new("the task is no longer this run's")),
+        }
+    }
+
+    /// One update under a write id of its own.
+    async fn update(
+        &self,
+        id: &TaskId,
+        mutation: impl Fn(&mcp_tasks_core::TaskRecord) -> mcp_tasks_core::Change + Send + Sync + 'static,
+    ) -> Result<Option<Updated>, StoreError> {
+        self.inner
+            .store
+            .update(id, self.now(), self.write_id(), Arc::new(mutation))
+            .await
+    }
+}
+
+/// What the client of a request said about itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    pub(crate) caller: crate::Caller,
+    pub(crate) capabilities: Json,
+    pub(crate) trace: Option<TraceContext>,
+}
+
+/// `-32603` for a store that cannot be used; the detail goes into the log.
+pub(crate) fn store_failed(error: &StoreError) -> ErrorData {
+    tracing::error!(error = %error_chain(error), "the task store failed");
+    let advice = if error.is_retryable() {
+        "try again"
+    } else {
+        "see the server's log"
+    };
+    ErrorData::internal_error(format!("the task store failed; {advice}"), None)
+}
+
+/// An error with its sources, in one line.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}

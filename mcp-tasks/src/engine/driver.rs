@@ -1,0 +1,224 @@
+//! Drives one run of a body: polls it, journals its steps, sends its reports, and sees when it must be parked.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use mcp_tasks_core::{Fault, Ledger, Mismatch, Suspension};
+use rmcp::model::CallToolResult;
+use tokio::time::Instant;
+
+use super::run::Run;
+use crate::ToolError;
+use crate::context::ProgressUpdate;
+
+/// A tool's body, called.
+pub(crate) type Body = BoxFuture<'static, Result<CallToolResult, ToolError>>;
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// The body returned.
+    Returned(Result<CallToolResult, ToolError>),
+    /// The body waits for answers.
+    Suspended(Suspension),
+    /// The body left the recorded path.
+    Diverged(Mismatch),
+    /// The body made a mistake that fails the task.
+    Faulted(Fault),
+    /// The body panicked, with these words.
+    Panicked(String),
+    /// The cancellation token fired.
+    Cancelled,
+    /// Time is up.
+    Expired,
+    /// The record belongs to another execution, or is terminal or gone: nothing this run does counts any more.
+    Fenced,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// Stored or sent, or given up for good where nothing depends on it.
+    Done,
+    /// The run is fenced off.
+    Fenced,
+}
+
+/// Where a run's ledger and reports go.
+pub(crate) trait Sink: Send {
+    /// The shortest time between two writes that carry nothing but reports.
+    const REPORT_INTERVAL: Duration;
+
+    /// Stores `ledger`, if the body waits for that, and sends `reports`.
+    fn write(&self, ledger: Option<Ledger>, reports: Vec<ProgressUpdate>) -> BoxFuture<'static, Written>;
+}
+
+/// Drives `body` to its end, or until the token of `run` fires or `expired` resolves. The body is dropped when this
+/// returns.
+pub(crate) async fn drive<S: Sink>(
+    run: &Run,
+    body: Body,
+    sink: &S,
+    expired: impl Future<Output = ()> + Send,
+) -> Ending {
+    let mut body = Guarded(Some(body));
+    let waker = Waker::from(Arc::clone(&run.root));
+    let mut expired = pin!(expired);
+    let mut write: Option<(BoxFuture<'static, Written>, Option<Ledger>)> = None;
+    let mut reported: Option<Instant> = None;
+    run.root.woken.store(true, Ordering::Release);
+
+    loop {
+        let mut returned = None;
+        if run.root.woken.swap(false, Ordering::AcqRel) {
+            match body.poll(run, &waker) {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(outcome)) => returned = Some(outcome),
+                Err(panic) => return Ending::Panicked(panic),
+            }
+        }
+        if let Some(ending) = look(run, returned, write.is_some(), &waker) {
+            return ending;
+        }
+        let report_due = reported.map(|at| at + S::REPORT_INTERVAL);
+        let mut wake_for_report = None;
+        if write.is_none() {
+            let ledger = {
+                let mut cursor = run.cursor();
+                cursor.is_unsaved().then(|| cursor.ledger())
+            };
+            let now = Instant::now();
+            let may_report = report_due.is_none_or(|due| due <= now);
+            if ledger.is_some() || (may_report && run.has_reports()) {
+                let reports = run.take_reports();
+                if !reports.is_empty() {
+                    reported = Some(now);
+                }
+                write = Some((sink.write(ledger.clone(), reports), ledger));
+            } else if run.has_reports() {
+                wake_for_report = report_due;
+            }
+        }
+        tokio::select! {
+            biased;
+            () = run.token.cancelled() => return Ending::Cancelled,
+            () = &mut expired => return Ending::Expired,
+            (written, ledger) = in_flight(&mut write) => {
+                write = None;
+                if written == Written::Fenced {
+                    return Ending::Fenced;
+                }
+                if let Some(ledger) = ledger {
+                    run.cursor().saved(&ledger);
+                    run.wake_waiting();
+                }
+            }
+            () = run.root.notify.notified() => {}
+            () = until(wake_for_report) => {}
+        }
+    }
+}
+
+/// Whether the run is over, after a poll.
+fn look(
+    run: &Run,
+    returned: Option<Result<CallToolResult, ToolError>>,
+    writing: bool,
+    waker: &Waker,
+) -> Option<Ending> {
+    let mut cursor = run.cursor();
+    if let Some(fault) = cursor.fault() {
+        return Some(Ending::Faulted(fault.clone()));
+    }
+    if cursor.mismatch().is_none() {
+        match returned {
+            // Whatever a body returns with a question open does not count: the question wins.
+            Some(_) if cursor.can_suspend() => return Some(Ending::Suspended(cursor.suspend())),
+            Some(_) if cursor.is_asking() => cursor.stalled(),
+            Some(outcome) => {
+                cursor.finish();
+                if cursor.mismatch().is_none() {
+                    return Some(Ending::Returned(outcome));
+                }
+            }
+            None if cursor.can_suspend() => return Some(Ending::Suspended(cursor.suspend())),
+            None if cursor.is_blocked() && !writing && !run.can_be_woken(waker) => {
+                cursor.stalled();
+            }
+            None => {}
+        }
+    }
+    cursor.mismatch().cloned().map(Ending::Diverged)
+}
+
+async fn in_flight(write: &mut Option<(BoxFuture<'static, Written>, Option<Ledger>)>) -> (Written, Option<Ledger>) {
+    match write {
+        Some((future, ledger)) => {
+            let written = future.await;
+            (written, ledger.take())
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A body whose panics, in a poll or when it is dropped, stop at the engine.
+struct Guarded(Option<Body>);
+
+impl Guarded {
+    fn poll(&mut self, run: &Run, waker: &Waker) -> Result<Poll<Result<CallToolResult, ToolError>>, String> {
+        let Some(body) = &mut self.0 else {
+            return Ok(Poll::Pending);
+        };
+        let mut context = Context::from_waker(waker);
+        let polled = catch_unwind(AssertUnwindSafe(|| run.polling(|| body.as_mut().poll(&mut context))));
+        match polled {
+            Ok(Poll::Pending) => Ok(Poll::Pending),
+            Ok(Poll::Ready(outcome)) => {
+                self.discard();
+                Ok(Poll::Ready(outcome))
+            }
+            Err(payload) => Err(panic_text(payload)),
+        }
+    }
+
+    fn discard(&mut self) {
+        let body = self.0.take();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(body))) {
+            tracing::error!(
+                panic = panic_text(payload),
+                "a tool's body panicked while it was dropped"
+            );
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.discard();
+    }
+}
+
+/// The words of a panic. The payload itself is dropped with care: its own `Drop` may panic.
+fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let text = payload
+        .downcast_ref::<&'static str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic whose payload is no text".to_owned());
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    text
+}

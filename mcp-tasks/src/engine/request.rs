@@ -1,0 +1,216 @@
+//! What clients ask of tasks: create, look, answer, cancel.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mcp_tasks_core::{ClientCapabilities, Json, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp};
+use rmcp::ErrorData;
+
+use super::quota::exceeded;
+use super::{Client, Engine, Running, lock, store_failed};
+use crate::registry::RegisteredTool;
+
+/// A call that becomes a task: its arguments were checked, its guard passed.
+#[derive(Debug)]
+pub(crate) struct NewTask<'a> {
+    pub(crate) tool: &'a Arc<RegisteredTool>,
+    pub(crate) arguments: Json,
+    pub(crate) client: Client,
+}
+
+/// One answer for a task that is unknown, expired, or somebody else's, so that none can be told from the others (Tasks
+/// extension, "Protocol Errors" and "Security Considerations").
+pub(crate) fn unknown_task() -> ErrorData {
+    ErrorData::invalid_params("Unknown task: it does not exist, has expired, or is not yours", None)
+}
+
+/// How often an id that exists already is answered with another. With 128 random bits once is never needed; a second
+/// collision means that the system's generator is broken.
+const ID_ATTEMPTS: usize = 3;
+
+impl Engine {
+    /// Stores a new task and starts its first execution.
+    ///
+    /// # Errors
+    /// A quota that is used up, a store that fails, a node that is stopping. Nothing was minted then.
+    pub(crate) async fn create(&self, new: NewTask<'_>) -> Result<Arc<TaskRecord>, ErrorData> {
+        if self.inner.closing.is_cancelled() {
+            return Err(ErrorData::internal_error(
+                "the server is shutting down; try again on another",
+                None,
+            ));
+        }
+        let tool = new.tool;
+        let limit = self.inner.settings.quota_running;
+        if let Some(limit) = limit
+            && lock(&self.inner.running).len() as u64 >= limit
+        {
+            return Err(exceeded("executions on this server", limit, tool.poll_interval));
+        }
+        self.start_sweeping();
+        let mut left = ID_ATTEMPTS;
+        loop {
+            left -= 1;
+            let record = self.new_record(&new)?;
+            self.inner.quota.take(&record, tool.poll_interval)?;
+            match self.inner.store.create(record.clone()).await {
+                Ok(record) => {
+                    tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
+                    self.spawn(record.clone());
+                    return Ok(record);
+                }
+                Err(StoreError::AlreadyExists { .. }) if left > 0 => self.inner.quota.give_back(&record),
+                Err(error) => {
+                    self.inner.quota.give_back(&record);
+                    return Err(store_failed(&error));
+                }
+            }
+        }
+    }
+
+    fn new_record(&self, new: &NewTask<'_>) -> Result<TaskRecord, ErrorData> {
+        let mut entropy = [0; 16];
+        getrandom::fill(&mut entropy).map_err(|error| {
+            tracing::error!(%error, "the system's random generator failed");
+            ErrorData::internal_error("no task id could be made", None)
+        })?;
+        let tool = new.tool;
+        let claim = self.claim();
+        let mut record = TaskRecord::new(
+            TaskId::from_entropy(entropy),
+            tool.name.clone(),
+            new.arguments.clone(),
+            self.share(ClientCapabilities::new(new.client.capabilities.clone())),
+            self.now(),
+            tool.ttl,
+            tool.poll_interval,
+        );
+        record.body_version = tool.version.clone();
+        record.input_schema = Some(tool.schema_hash);
+        record.principal = new.client.caller.shared_principal();
+        record.trace = new.client.trace.clone().map(Box::new);
+        record.execution.node = Some(claim.node);
+        record.execution.lease_until = Some(claim.lease_until);
+        record.last_write = Some(self.write_id());
+        Ok(record)
+    }
+
+    /// The task, if it is there and `caller`'s.
+    ///
+    /// # Errors
+    /// [`unknown_task`], or a store that fails.
+    pub(crate) async fn get(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
+        let record = self
+            .inner
+            .store
+            .get(id, self.now())
+            .await
+            .map_err(|error| store_failed(&error))?;
+        record
+            .filter(|record| Principal::is_owner(record.principal.as_deref(), caller))
+            .ok_or_else(unknown_task)
+    }
+
+    /// Takes in answers. The task was looked up with [`get`](Self::get) before, so that its owner and its tool's guard
+    /// have been asked; the change itself is decided in the mutation.
+    ///
+    /// # Errors
+    /// [`unknown_task`] if the task went away meanwhile, or a store that fails.
+    pub(crate) async fn answer(
+        &self,
+        id: &TaskId,
+        client: &Client,
+        responses: BTreeMap<String, Json>,
+    ) -> Result<(), ErrorData> {
+        let now = self.now();
+        let claim = self.claim();
+        let capabilities = self.share(ClientCapabilities::new(client.capabilities.clone()));
+        let updated = self
+            .update(id, move |record| {
+                record.answered(now, &responses, &capabilities, &claim)
+            })
+            .await
+            .map_err(|error| store_failed(&error))?
+            .ok_or_else(unknown_task)?;
+        // Only the write that flipped the status starts an execution, however often the same answers come.
+        if updated.applied && updated.record.status == TaskStatus::Working {
+            tracing::info!(
+                task_id = %id,
+                tool = %updated.record.tool,
+                execution = updated.record.execution.epoch,
+                "task resumed"
+            );
+            self.spawn(updated.record);
+        }
+        Ok(())
+    }
+
+    /// Calls the task off, wherever it is in its life.
+    ///
+    /// # Errors
+    /// [`unknown_task`] if the task went away meanwhile, or a store that fails.
+    pub(crate) async fn cancel(&self, id: &TaskId) -> Result<(), ErrorData> {
+        let now = self.now();
+        let updated = self
+            .update(id, move |record| record.cancelled(now))
+            .await
+            .map_err(|error| store_failed(&error))?
+            .ok_or_else(unknown_task)?;
+        if updated.applied {
+            self.ended(&updated.record, now);
+            if let Some(running) = lock(&self.inner.running).get(id) {
+                running.token.cancel();
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the execution that `record` names, on this node.
+    fn spawn(&self, record: Arc<TaskRecord>) {
+        let token = tokio_util::sync::CancellationToken::new();
+        let running = Running {
+            epoch: record.execution.epoch,
+            token: token.clone(),
+        };
+        lock(&self.inner.running).insert(record.task_id.clone(), running);
+        let engine = self.clone();
+        tokio::spawn(async move {
+            let leave = Leave {
+                engine: &engine,
+                id: &record.task_id,
+                epoch: record.execution.epoch,
+            };
+            engine.execute(&record, token).await;
+            drop(leave);
+        });
+    }
+
+    /// The task ended: it is logged, and no longer counts for its owner.
+    pub(super) fn ended(&self, record: &TaskRecord, now: Timestamp) {
+        self.inner.quota.give_back(record);
+        tracing::info!(
+            task_id = %record.task_id,
+            tool = %record.tool,
+            status = record.status.as_str(),
+            duration_ms = u64::try_from(now.saturating_since(record.created_at).as_millis()).unwrap_or(u64::MAX),
+            "task finished"
+        );
+    }
+}
+
+/// Takes an execution off the list of those that run here, also when its task is dropped or panics.
+struct Leave<'a> {
+    engine: &'a Engine,
+    id: &'a TaskId,
+    epoch: u64,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut running = lock(&self.engine.inner.running);
+        // The next execution of the task may have taken the place already.
+        if running.get(self.id).is_some_and(|running| running.epoch == self.epoch) {
+            running.remove(self.id);
+        }
+    }
+}

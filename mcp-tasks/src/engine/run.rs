@@ -1,0 +1,202 @@
+//! What one run of a body shares between its context and the engine that drives it.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+
+use mcp_tasks_core::{ClientCapabilities, Cursor, Ledger, TaskId, TaskSupport};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use crate::context::ProgressUpdate;
+
+/// How many reports of one synchronous call may wait for the connection. A body that reports faster than the client
+/// reads loses intermediate ones, never the newest.
+const MOST_WAITING_REPORTS: usize = 256;
+
+thread_local! {
+    /// Which run's body this thread is polling, so that a call on a context from anywhere else can be told apart.
+    static POLLING: Cell<u64> = const { Cell::new(0) };
+}
+
+static RUNS: AtomicU64 = AtomicU64::new(1);
+
+/// How the run reaches its client.
+#[derive(Debug)]
+pub(crate) enum Carrier {
+    /// Inside a call; questions cannot be asked.
+    Synchronous {
+        /// Whether the tool could have been a task, which decides what an unanswerable question would need.
+        support: TaskSupport,
+    },
+    /// As a task, in its execution of this epoch.
+    Task { engine: Engine, id: TaskId, epoch: u64 },
+}
+
+pub(crate) struct Run {
+    number: u64,
+    pub(crate) carrier: Carrier,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) token: CancellationToken,
+    pub(crate) root: Arc<Root>,
+    cursor: Mutex<Cursor>,
+    /// The wakers of calls on the context that wait, by ordinal.
+    waiting: Mutex<BTreeMap<u32, Waker>>,
+    reports: Mutex<Reports>,
+}
+
+#[derive(Default)]
+struct Reports {
+    highest: Option<f64>,
+    waiting: VecDeque<ProgressUpdate>,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A panic while one of these locks is held leaves nothing half done, so a poisoned lock is as good as before.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Run {
+    pub(crate) fn new(
+        carrier: Carrier,
+        capabilities: ClientCapabilities,
+        ledger: &Ledger,
+        token: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            number: RUNS.fetch_add(1, Ordering::Relaxed),
+            carrier,
+            capabilities,
+            token,
+            root: Arc::new(Root::default()),
+            cursor: Mutex::new(Cursor::new(ledger)),
+            waiting: Mutex::default(),
+            reports: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn cursor(&self) -> MutexGuard<'_, Cursor> {
+        lock(&self.cursor)
+    }
+
+    /// Takes the place of a call that is made now. Calls from outside the engine's poll take none: they are refused
+    /// when they are polled, and must not shift the places of the body's own.
+    pub(crate) fn take_ordinal(&self) -> Option<u32> {
+        if !self.is_polling() {
+            return None;
+        }
+        let ordinal = self.cursor().take_ordinal();
+        // A recorded answer may have been waiting for just this call.
+        self.wake_waiting();
+        Some(ordinal)
+    }
+
+    /// Runs `poll` as the engine's poll of this run's body.
+    pub(crate) fn polling<T>(&self, poll: impl FnOnce() -> T) -> T {
+        struct Restore(u64);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                POLLING.set(self.0);
+            }
+        }
+        let _restore = Restore(POLLING.replace(self.number));
+        poll()
+    }
+
+    /// Whether the caller is inside the engine's poll of this run's body.
+    pub(crate) fn is_polling(&self) -> bool {
+        POLLING.get() == self.number
+    }
+
+    /// The call at `ordinal` waits for the run to move on.
+    pub(crate) fn wait(&self, ordinal: u32, waker: &Waker) {
+        lock(&self.waiting).insert(ordinal, waker.clone());
+    }
+
+    /// The call at `ordinal` waits no more.
+    pub(crate) fn stop_waiting(&self, ordinal: u32) {
+        lock(&self.waiting).remove(&ordinal);
+    }
+
+    /// Wakes whoever waits for the run to move on.
+    pub(crate) fn wake_waiting(&self) {
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        for waker in waiting.into_values() {
+            waker.wake();
+        }
+    }
+
+    /// Whether something besides this run's own waiting calls could wake the body. A combinator that wraps wakers
+    /// counts as such, so `true` may be said too often, and `false` never.
+    pub(crate) fn can_be_woken(&self, waker: &Waker) -> bool {
+        // One count for the run, one for the waker at hand.
+        const OURS: usize = 2;
+        let waiting = lock(&self.waiting);
+        let own = waiting.values().filter(|w| w.will_wake(waker)).count();
+        self.root.woken.load(Ordering::Acquire) || Arc::strong_count(&self.root) > OURS + own
+    }
+
+    /// Takes a report in, unless it is not above the last one or no number at all. On the synchronous path every report
+    /// is kept for the client; a task keeps the newest.
+    pub(crate) fn report(&self, update: ProgressUpdate) {
+        let mut reports = lock(&self.reports);
+        let progress = update.progress();
+        if !progress.is_finite() || reports.highest.is_some_and(|highest| progress <= highest) {
+            tracing::debug!(progress, "progress that does not increase is dropped");
+            return;
+        }
+        reports.highest = Some(progress);
+        match self.carrier {
+            Carrier::Task { .. } => reports.waiting.clear(),
+            Carrier::Synchronous { .. } if reports.waiting.len() >= MOST_WAITING_REPORTS => {
+                reports.waiting.pop_back();
+            }
+            Carrier::Synchronous { .. } => {}
+        }
+        reports.waiting.push_back(update);
+        drop(reports);
+        if !self.is_polling() {
+            self.root.notify.notify_one();
+        }
+    }
+
+    pub(crate) fn has_reports(&self) -> bool {
+        !lock(&self.reports).waiting.is_empty()
+    }
+
+    pub(crate) fn take_reports(&self) -> Vec<ProgressUpdate> {
+        lock(&self.reports).waiting.drain(..).collect()
+    }
+}
+
+/// The waker of a body's poll.
+#[derive(Debug, Default)]
+pub(crate) struct Root {
+    /// Set by a wake, cleared by the poll that follows.
+    pub(crate) woken: AtomicBool,
+    /// Brings the driver back, to poll or to look at reports.
+    pub(crate) notify: Notify,
+}
+
+impl Wake for Root {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+}

@@ -1,0 +1,229 @@
+//! The tools, the store and the configuration of a server, put together.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_tasks_core::{MemoryStore, Principal, TaskStore};
+use rmcp::ServerHandler;
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::Config;
+use crate::descriptor::{ToolDefinition, ToolDescriptor};
+use crate::engine::Engine;
+use crate::registry::Registry;
+use crate::settings::Settings;
+use crate::start::{Problems, StartError};
+use crate::state::StateMap;
+use crate::task_server::{NoHandler, TaskServer};
+
+/// Reads whom a request comes from, where an authentication layer in front has put it.
+pub(crate) type PrincipalHook = Arc<dyn Fn(&rmcp::model::Extensions) -> Option<Principal> + Send + Sync>;
+
+/// Tools, store and configuration of a server, checked and ready to run; cloning shares it.
+///
+/// A program has one of these. [`Server`](crate::Server) serves it over HTTP or stdio. A program with an rmcp server of
+/// its own wraps that server's handler with it instead, see [`wrap`](Self::wrap).
+///
+/// ```
+/// use mcp_tasks::TaskRuntime;
+///
+/// let runtime = TaskRuntime::builder().build()?;
+/// let handler = runtime.handler();
+/// # let _ = handler;
+/// # Ok::<(), mcp_tasks::StartError>(())
+/// ```
+#[derive(Clone)]
+pub struct TaskRuntime {
+    pub(crate) engine: Engine,
+    pub(crate) principal: Option<PrincipalHook>,
+}
+
+impl fmt::Debug for TaskRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskRuntime")
+            .field("engine", &self.engine)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TaskRuntime {
+    /// A runtime with the tools collected at link time, configuration from the environment and a file, and the memory
+    /// store, unless told otherwise.
+    #[must_use]
+    pub fn builder() -> TaskRuntimeBuilder {
+        TaskRuntimeBuilder::default()
+    }
+
+    /// Adds this runtime's tools and the methods of the Tasks extension to an rmcp handler.
+    ///
+    /// rmcp asks for a handler per session or request; all that are wrapped here share the one runtime.
+    ///
+    /// # Errors
+    /// When a tool of the handler's, as its `get_tool` shows, has the name of one of ours.
+    pub fn wrap<H: ServerHandler>(&self, handler: H) -> Result<TaskServer<H>, StartError> {
+        let mut problems = Problems::default();
+        for tool in self.engine.registry().iter() {
+            if handler.get_tool(&tool.name).is_some() {
+                problems.add(format!(
+                    "the wrapped handler has a tool `{}` too, and so has {}; rename one of them",
+                    tool.name,
+                    tool.descriptor.source(),
+                ));
+            }
+        }
+        problems.finish()?;
+        Ok(TaskServer::new(self.clone(), handler))
+    }
+
+    /// An rmcp handler with this runtime's tools and nothing else.
+    #[must_use]
+    pub fn handler(&self) -> TaskServer<NoHandler> {
+        TaskServer::new(self.clone(), NoHandler::default())
+    }
+
+    /// The names of the tools, in the order in which they are listed.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        self.engine.registry().iter().map(|tool| &*tool.name)
+    }
+}
+
+/// Puts a [`TaskRuntime`] together.
+#[derive(Default)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct TaskRuntimeBuilder {
+    config: Option<Config>,
+    tools: Vec<ToolDescriptor>,
+    without_inventory: bool,
+    expected: Vec<String>,
+    states: StateMap,
+    store: Option<Arc<dyn TaskStore>>,
+    clock: Option<Arc<dyn Clock>>,
+    principal: Option<PrincipalHook>,
+}
+
+impl fmt::Debug for TaskRuntimeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskRuntimeBuilder")
+            .field("config", &self.config)
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TaskRuntimeBuilder {
+    /// The configuration, instead of [`Config::from_env`].
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Registers a tool by its function's name, which needs no link-time collection: `register::<encode>()`. One that
+    /// is collected too is there once.
+    pub fn register<T: ToolDefinition>(mut self) -> Self {
+        self.tools.push(T::TOOL);
+        self
+    }
+
+    /// Leaves out the tools collected at link time, so that only the registered ones are there.
+    pub const fn without_inventory(mut self) -> Self {
+        self.without_inventory = true;
+        self
+    }
+
+    /// Fails the start if one of these tools is not there. The linker drops a library of tools that nothing refers to,
+    /// silently; this says so.
+    pub fn expect_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.expected.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Gives tools a value to share, which they take as `State<T>`. Of two of one type the later one counts.
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.insert(value);
+        self
+    }
+
+    /// Where tasks are kept, instead of what `mcp.tasks.store.url` says.
+    pub fn store(mut self, store: Arc<dyn TaskStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Whose time it is, instead of the system's.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// How to read whom an HTTP request comes from: from the request's extensions, where an authentication layer in
+    /// front has put it. Without a hook, where it returns `None`, and on stdio, callers are anonymous, and anonymous
+    /// callers own each other's tasks.
+    ///
+    /// ```
+    /// use mcp_tasks::{Principal, TaskRuntime};
+    ///
+    /// #[derive(Clone)]
+    /// struct User {
+    ///     name: String,
+    /// }
+    ///
+    /// let runtime = TaskRuntime::builder()
+    ///     .principal(|request| request.extensions.get::<User>().map(|user| Principal::new(user.name.as_str())))
+    ///     .build()?;
+    /// # let _ = runtime;
+    /// # Ok::<(), mcp_tasks::StartError>(())
+    /// ```
+    #[cfg(feature = "http")]
+    pub fn principal(
+        mut self,
+        read: impl Fn(&http::request::Parts) -> Option<Principal> + Send + Sync + 'static,
+    ) -> Self {
+        self.principal = Some(Arc::new(move |extensions| {
+            extensions.get::<http::request::Parts>().and_then(&read)
+        }));
+        self
+    }
+
+    /// Checks everything and puts it together.
+    ///
+    /// # Errors
+    /// Every mistake in tools and configuration, in one error.
+    pub fn build(self) -> Result<TaskRuntime, StartError> {
+        let config = match self.config {
+            Some(config) => config,
+            None => Config::from_env()?,
+        };
+        let mut problems = Problems::default();
+        let settings = problems.absorb(Settings::read(&config))?;
+        if self.store.is_none() && settings.as_ref().is_some_and(|settings| settings.store_url.is_some()) {
+            problems.add(
+                "mcp.tasks.store.url: this build has no store that is chosen by URL; give the store in code, with \
+                 `TaskRuntime::builder().store(..)`",
+            );
+        }
+        let registry = Registry::collect(self.tools, !self.without_inventory, &config, &self.states);
+        let registry = problems.absorb(registry)?;
+        if let Some(registry) = &registry {
+            problems.absorb(registry.expect_tools(&self.expected))?;
+        }
+        let mut seed = [0; 16];
+        if let Err(error) = getrandom::fill(&mut seed) {
+            problems.add(format!("the system's random generator fails: {error}"));
+        }
+        let (settings, registry) = problems.finish_with(settings.zip(registry))?;
+        let store = self.store.unwrap_or_else(|| {
+            tracing::warn!(
+                "using the in-memory task store: tasks are lost when this process ends, and no other node sees them; give \
+                 the server a durable store for anything that must survive"
+            );
+            Arc::new(MemoryStore::new())
+        });
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let states = Arc::new(self.states);
+        let seed = u128::from_be_bytes(seed);
+        Ok(TaskRuntime {
+            engine: Engine::new(store, registry, states, settings, clock, seed),
+            principal: self.principal,
+        })
+    }
+}

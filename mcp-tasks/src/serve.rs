@@ -1,0 +1,241 @@
+//! A server that is ready to run.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::ServerHandler;
+use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use tokio_util::sync::CancellationToken;
+
+use crate::runtime::TaskRuntime;
+use crate::settings::Transport;
+use crate::start::StartError;
+use crate::task_server::{NoHandler, TaskServer};
+
+#[cfg(feature = "http")]
+mod http;
+mod signal;
+#[cfg(feature = "stdio")]
+mod stdio;
+
+/// How long a stopping server waits for calls and executions that are under way: long enough for ordinary calls to end,
+/// short enough that whoever stopped it is not made to reach for `kill -9`.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a server did not start, or stopped.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Tools or configuration are not right.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {addr}; set another address with mcp.tasks.http.addr or MCP_TASKS_HTTP_ADDR")]
+    #[non_exhaustive]
+    Listen {
+        /// The address.
+        addr: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The transport broke.
+    #[error("the {transport} transport failed")]
+    #[non_exhaustive]
+    Transport {
+        /// Which.
+        transport: &'static str,
+        /// How.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The transport that the configuration asks for is not in this build.
+    #[error("this build cannot serve over {transport}; switch on the crate's feature `{transport}`")]
+    #[non_exhaustive]
+    NotBuilt {
+        /// Which.
+        transport: &'static str,
+    },
+}
+
+/// The same words as `Display`, with the causes: it is what a `main` that returns this error prints.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::engine::error_chain(self))
+    }
+}
+
+/// What [`Server::serve`] and the like return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+type Factory<H> = Arc<dyn Fn() -> H + Send + Sync>;
+
+/// A server with the tools of a [`TaskRuntime`], over Streamable HTTP or stdio.
+///
+/// It serves clients of 2026-07-28, to whom task tools are tasks, and of 2025-11-25, for whom they run inside the call.
+/// HTTP serves MCP at `/mcp`, prefers JSON responses, and checks `Host` and `Origin` against rebinding attacks.
+///
+/// ```no_run
+/// use mcp_tasks::prelude::*;
+///
+/// /// Count to ten, slowly.
+/// #[mcp_task]
+/// async fn count(ctx: ToolContext) -> String {
+///     let mut counter = ctx.count_to(10);
+///     for n in 1..=10 {
+///         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+///         counter.advance(1, format!("at {n}"));
+///     }
+///     "counted".to_owned()
+/// }
+///
+/// #[tokio::main]
+/// async fn main() -> mcp_tasks::Result<()> {
+///     Server::from_env()?.serve().await
+/// }
+/// ```
+#[must_use = "a server does nothing until it serves"]
+pub struct Server<H = NoHandler> {
+    runtime: TaskRuntime,
+    handler: Factory<H>,
+    #[cfg(feature = "http")]
+    http: http::HttpOptions,
+    on_ready: Option<Box<dyn FnOnce(&str) + Send>>,
+}
+
+impl<H> fmt::Debug for Server<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("runtime", &self.runtime)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// A server whose tools are collected at link time, configured by environment and file.
+    ///
+    /// # Errors
+    /// Every mistake in tools and configuration, in one error.
+    pub fn from_env() -> Result<Self, StartError> {
+        TaskRuntime::builder().build().map(Self::new)
+    }
+
+    /// A server with the tools of `runtime` and nothing else.
+    pub fn new(runtime: TaskRuntime) -> Self {
+        let info = ServerConfig::new(ServerCapabilities::default())
+            .with_server_info(Implementation::new("mcp-tasks", env!("CARGO_PKG_VERSION")));
+        Self::with_info(runtime, info)
+    }
+
+    fn with_info(runtime: TaskRuntime, info: ServerConfig) -> Self {
+        Self::of(
+            runtime,
+            Arc::new(move || NoHandler {
+                info: Some(info.clone()),
+            }),
+        )
+    }
+
+    /// The name and version that clients see.
+    pub fn name(self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        let mut info = (self.handler)().info.unwrap_or_default();
+        info.server_info = Implementation::new(name, version);
+        Self {
+            handler: Arc::new(move || NoHandler {
+                info: Some(info.clone()),
+            }),
+            ..self
+        }
+    }
+
+    /// What clients should know about using this server.
+    pub fn instructions(self, instructions: impl Into<String>) -> Self {
+        let mut info = (self.handler)().info.unwrap_or_default();
+        info.instructions = Some(instructions.into());
+        Self {
+            handler: Arc::new(move || NoHandler {
+                info: Some(info.clone()),
+            }),
+            ..self
+        }
+    }
+}
+
+impl<H: ServerHandler> Server<H> {
+    fn of(runtime: TaskRuntime, handler: Factory<H>) -> Self {
+        Self {
+            runtime,
+            handler,
+            #[cfg(feature = "http")]
+            http: http::HttpOptions::default(),
+            on_ready: None,
+        }
+    }
+
+    /// A server whose tools of `runtime` stand beside everything that an rmcp handler offers. `handler` makes one for each
+    /// session or request.
+    ///
+    /// # Errors
+    /// When a tool of the handler's, as its `get_tool` shows, has the name of one of ours.
+    pub fn wrapping(runtime: TaskRuntime, handler: impl Fn() -> H + Send + Sync + 'static) -> Result<Self, StartError> {
+        runtime.wrap(handler())?;
+        Ok(Self::of(runtime, Arc::new(handler)))
+    }
+
+    /// Calls `ready` with the address once the server takes requests: the URL for HTTP, `stdio` otherwise.
+    pub fn on_ready(mut self, ready: impl FnOnce(&str) + Send + 'static) -> Self {
+        self.on_ready = Some(Box::new(ready));
+        self
+    }
+
+    /// The runtime.
+    pub const fn runtime(&self) -> &TaskRuntime {
+        &self.runtime
+    }
+
+    fn handler(&self) -> TaskServer<H> {
+        TaskServer::new(self.runtime.clone(), (self.handler)())
+    }
+
+    /// Serves over the transport that `mcp.tasks.transport` says, until SIGINT or SIGTERM, or the end of stdin. Then it
+    /// takes no more requests, gives what is under way five seconds to end, and returns. A second signal ends the
+    /// process at once.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, or the transport breaks.
+    pub async fn serve(self) -> Result<()> {
+        let stop = CancellationToken::new();
+        signal::cancel_on_signal(stop.clone());
+        self.serve_until(stop).await
+    }
+
+    /// As [`serve`](Self::serve), but until `stop` fires, and without a look at signals.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    pub async fn serve_until(mut self, stop: CancellationToken) -> Result<()> {
+        let runtime = self.runtime.clone();
+        let ready = self.on_ready.take();
+        let ready = move |place: &str| {
+            tracing::info!(place, "serving");
+            if let Some(ready) = ready {
+                ready(place);
+            }
+        };
+        match runtime.engine.settings().transport {
+            #[cfg(feature = "http")]
+            Transport::Http => http::serve(self, stop, ready).await?,
+            #[cfg(feature = "stdio")]
+            Transport::Stdio => stdio::serve(self, stop, ready).await?,
+            #[cfg(not(feature = "http"))]
+            Transport::Http => return Err(Error::NotBuilt { transport: "http" }),
+            #[cfg(not(feature = "stdio"))]
+            Transport::Stdio => return Err(Error::NotBuilt { transport: "stdio" }),
+        }
+        let left = runtime.engine.drain(PATIENCE).await;
+        if left > 0 {
+            tracing::warn!(left, "stopping with executions under way");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Serving over Streamable HTTP.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::serve::ListenerExt;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{Error, PATIENCE, Result, Server};
+use crate::task_server::TaskServer;
+
+/// Where MCP is served; what clients and the conformance suite expect of a server that says nothing else.
+const PATH: &str = "/mcp";
+
+/// Browser pages that may call a local server: those that this machine serves itself, such as a development tool. A page
+/// from anywhere else is refused, whatever name it reached the server under.
+const LOCAL_ORIGINS: [&str; 6] = [
+    "http://localhost:*",
+    "https://localhost:*",
+    "http://127.0.0.1:*",
+    "https://127.0.0.1:*",
+    "http://[::1]:*",
+    "https://[::1]:*",
+];
+
+#[derive(Debug, Default)]
+pub(super) struct HttpOptions {
+    hosts: Option<Vec<String>>,
+    origins: Option<Vec<String>>,
+    layer: Option<Layer>,
+}
+
+/// What an application puts in front of the service.
+struct Layer(Box<dyn FnOnce(Router) -> Router + Send>);
+
+impl std::fmt::Debug for Layer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Layer")
+    }
+}
+
+impl<H: ServerHandler> Server<H> {
+    /// The `Host` headers that are served, as `host` or `host:port`: the names under which clients reach this server. Only
+    /// loopback names are, unless said here or in `mcp.tasks.http.allowed-hosts`.
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+    pub fn allowed_hosts<N: Into<String>>(mut self, hosts: impl IntoIterator<Item = N>) -> Self {
+        self.http.hosts = Some(hosts.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The `Origin` headers that are served, as `https://app.example.com:443` or `http://localhost:*`: the browser pages
+    /// that may call this server. Only pages of this machine may, unless said here or in
+    /// `mcp.tasks.http.allowed-origins`. Requests without the header do not come from a page and are served.
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+    pub fn allowed_origins<N: Into<String>>(mut self, origins: impl IntoIterator<Item = N>) -> Self {
+        self.http.origins = Some(origins.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Puts layers in front of the service, such as one that authenticates, or adds routes beside it.
+    ///
+    /// ```
+    /// use axum::routing::get;
+    /// use mcp_tasks::{Server, TaskRuntime};
+    ///
+    /// let server = Server::new(TaskRuntime::builder().build()?)
+    ///     .router(|router| router.route("/healthz", get(|| async { "ok" })));
+    /// # let _ = server;
+    /// # Ok::<(), mcp_tasks::StartError>(())
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+    pub fn router(mut self, change: impl FnOnce(Router) -> Router + Send + 'static) -> Self {
+        self.http.layer = Some(Layer(Box::new(change)));
+        self
+    }
+
+    /// The service as an axum router with MCP at `/mcp`, to be merged into an application's own. Sessions and streams end
+    /// when `stop` fires.
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+    pub fn into_router(mut self, stop: CancellationToken) -> Router {
+        let settings = self.runtime.engine.settings();
+        let mut config = StreamableHttpServerConfig::default()
+            // A poll is one small answer: an event stream around it costs a client an event parser and the connection
+            // its reuse. rmcp still opens a stream when a call sends notifications.
+            .with_json_response(true)
+            .with_cancellation_token(stop)
+            .with_allowed_origins(LOCAL_ORIGINS)
+            .enforce_origin_validation();
+        if let Some(hosts) = self.http.hosts.take().or_else(|| settings.http_allowed_hosts.clone()) {
+            config = config.with_allowed_hosts(hosts);
+        }
+        if let Some(origins) = self
+            .http
+            .origins
+            .take()
+            .or_else(|| settings.http_allowed_origins.clone())
+        {
+            config = config.with_allowed_origins(origins);
+        }
+        let layer = self.http.layer.take();
+        let (runtime, handler) = (self.runtime, self.handler);
+        let service = StreamableHttpService::new(
+            move || Ok(TaskServer::new(runtime.clone(), handler())),
+            Arc::new(LocalSessionManager::default()),
+            config,
+        );
+        let router = Router::new().route_service(PATH, service);
+        match layer {
+            Some(Layer(change)) => change(router),
+            None => router,
+        }
+    }
+}
+
+pub(super) async fn serve<H: ServerHandler>(
+    server: Server<H>,
+    stop: CancellationToken,
+    ready: impl FnOnce(&str),
+) -> Result<()> {
+    let addr = server.runtime.engine.settings().http_addr.clone();
+    let refused = |source| Error::Listen {
+        addr: addr.clone(),
+        source,
+    };
+    let listener = TcpListener::bind(&addr).await.map_err(refused)?;
+    let local = listener.local_addr().map_err(refused)?;
+    // Small answers must not wait for the acknowledgement of what went before.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY cannot be set");
+        }
+    });
+
+    // Streams that never end by themselves are cut when patience is over; everything else may finish before.
+    let streams = CancellationToken::new();
+    let router = server.into_router(streams.clone());
+    let serving = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let serving = tokio::spawn(serving.into_future());
+    ready(&format!("http://{local}{PATH}"));
+
+    stop.cancelled().await;
+    let mut serving = serving;
+    let ended = tokio::select! {
+        ended = &mut serving => ended,
+        () = tokio::time::sleep(PATIENCE) => {
+            streams.cancel();
+            serving.await
+        }
+    };
+    let failed = |source| Error::Transport {
+        transport: "http",
+        source,
+    };
+    ended
+        .map_err(|error| failed(error.into()))?
+        .map_err(|error| failed(error.into()))
+}

@@ -1,0 +1,39 @@
+//! Requests that rmcp could not decode.
+
+use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use super::TaskServer;
+use super::declared::require_extension;
+
+impl<H: ServerHandler> TaskServer<H> {
+    /// A known method whose params do not decode arrives here as a custom request. It is `-32602`, after the extension's
+    /// gate where there is one, and never `-32601`; the methods that the extension removed are `-32601`.
+    pub(super) async fn custom(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let capabilities = self.inner.get_info().capabilities;
+        let known = match request.method.as_str() {
+            "tasks/get" | "tasks/update" | "tasks/cancel" => {
+                require_extension(&context)?;
+                true
+            }
+            "tasks/list" | "tasks/result" => {
+                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+            }
+            "tools/call" | "tools/list" | "initialize" | "server/discover" => true,
+            "prompts/get" | "prompts/list" => capabilities.prompts.is_some(),
+            "resources/read" | "resources/list" | "resources/templates/list" => capabilities.resources.is_some(),
+            "completion/complete" => capabilities.completions.is_some(),
+            _ => false,
+        };
+        if known {
+            let message = format!("Invalid params: they are not what {} takes", request.method);
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        self.inner.on_custom_request(request, context).await
+    }
+}

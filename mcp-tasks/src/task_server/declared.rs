@@ -1,0 +1,98 @@
+//! What a request says about its client.
+
+use mcp_tasks_core::{Json, TraceContext};
+use rmcp::model::{ErrorCode, ProtocolVersion, TASKS_EXTENSION_ID};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+
+use super::TaskServer;
+use crate::caller::{Caller, Guard};
+use crate::engine::Client;
+use crate::error::missing_capability;
+
+const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// `-32010`: the protocol has no code for a caller who is known and may not.
+const FORBIDDEN: ErrorCode = ErrorCode(-32010);
+
+/// Whether this very request declares the extension (Tasks extension, "Capability Negotiation"). Neither an earlier
+/// request nor an `initialize` counts, and revisions before 2026-07-28 have no extensions.
+///
+/// # Errors
+/// `-32602` when the member is there and is no object.
+pub(super) fn declares_tasks(context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
+    let version = context.protocol_version();
+    if version.is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str()) {
+        return Ok(false);
+    }
+    let declared = context
+        .meta
+        .0
+        .0
+        .get(CLIENT_CAPABILITIES)
+        .and_then(|capabilities| capabilities.get("extensions"))
+        .and_then(|extensions| extensions.get(TASKS_EXTENSION_ID));
+    match declared {
+        None => Ok(false),
+        Some(Value::Object(_)) => Ok(true),
+        Some(_) => Err(ErrorData::invalid_params(
+            format!("_meta: the value of {TASKS_EXTENSION_ID:?} must be an object"),
+            None,
+        )),
+    }
+}
+
+/// `-32021`: the request does not declare the extension.
+pub(super) fn extension_required(message: &'static str) -> ErrorData {
+    missing_capability(message, json!({"extensions": {TASKS_EXTENSION_ID: {}}}))
+}
+
+/// Refuses a `tasks/*` request that does not declare the extension, whatever its client declared before.
+pub(super) fn require_extension(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    if declares_tasks(context)? {
+        return Ok(());
+    }
+    Err(extension_required(
+        "Missing required client capability: declare the extension io.modelcontextprotocol/tasks in this request's _meta",
+    ))
+}
+
+/// Asks a tool's guard.
+///
+/// # Errors
+/// `-32010` with the guard's reason.
+pub(super) async fn ask_guard(guard: Option<Guard>, caller: &Caller) -> Result<(), ErrorData> {
+    let Some(guard) = guard else { return Ok(()) };
+    guard(caller)
+        .await
+        .map_err(|denied| ErrorData::new(FORBIDDEN, format!("Forbidden: {denied}"), None))
+}
+
+impl<H: ServerHandler> TaskServer<H> {
+    pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        self.runtime
+            .principal
+            .as_ref()
+            .and_then(|read| read(&context.extensions))
+            .map_or_else(Caller::anonymous, Caller::from_principal)
+    }
+
+    pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> Client {
+        let declared = match context.meta.0.0.get(CLIENT_CAPABILITIES) {
+            Some(capabilities) => Json::of(capabilities),
+            None => Json::of(&context.client_capabilities().unwrap_or_default()),
+        };
+        // Both are JSON objects already, which have a JSON form.
+        let capabilities = declared.unwrap_or_else(|_| Json::from(serde_json::value::RawValue::NULL.to_owned()));
+        let trace = context
+            .meta
+            .get_traceparent()
+            .map(|parent| TraceContext::new(parent.into(), context.meta.get_tracestate().map(Into::into)));
+        Client {
+            caller: self.caller(context),
+            capabilities,
+            trace,
+        }
+    }
+}
