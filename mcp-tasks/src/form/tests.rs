@@ -78,7 +78,7 @@ fn a_form_is_flat_and_has_standard_members_alone() {
 }
 
 #[test]
-fn the_text_keeps_the_order_of_the_fields() {
+fn the_order_of_the_fields_is_kept() {
     let text = form_schema_json::<Publish>();
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), form_schema::<Publish>());
     let schema = FormSchema::parse(&text).unwrap();
@@ -97,6 +97,14 @@ fn the_text_keeps_the_order_of_the_fields() {
             "views"
         ]
     );
+}
+
+#[test]
+fn a_value_and_the_text_have_one_order_where_values_have_an_order() {
+    // The workspace turns `preserve_order` on; without it only the text is in order.
+    let schema = form_schema::<Publish>();
+    let names: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names[..3], ["videoTitle", "ageLimit", "speed"]);
 }
 
 #[test]

@@ -70,6 +70,17 @@ fn an_option_is_not_required_however_it_is_spelled() {
 }
 
 #[test]
+fn parameters_stay_in_their_order() {
+    let mut input = InputSchema::new();
+    for name in ["zoom", "angle", "mode"] {
+        input.property::<u8>(name, None);
+    }
+    let schema = input.finish().unwrap();
+    let names: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["zoom", "angle", "mode"]);
+}
+
+#[test]
 fn no_arguments_are_an_empty_object() {
     let schema = InputSchema::new().finish().unwrap();
     assert_eq!(Value::Object(schema), json!({"type": "object", "properties": {}}));
