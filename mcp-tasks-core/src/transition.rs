@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::answer::{Fit, Refusal, fit};
-use crate::ledger::label;
+use crate::ledger::{base_key, label};
 use crate::record::millis;
 use crate::{
-    ClientCapabilities, Entry, EntryKind, InputRequest, Json, Ledger, Suspension, TaskRecord,
-    TaskStatus, Timestamp,
+    ClientCapabilities, Entry, EntryKind, InputRequest, Json, Ledger, Suspension, TaskRecord, TaskStatus, Timestamp,
 };
 
 /// What a mutation makes of a record.
@@ -90,13 +89,17 @@ impl TaskRecord {
         Change::write(next)
     }
 
-    /// Takes over a report. What is not above the highest progress so far is dropped: a replay repeats lower ones.
-    /// Returns whether a client can see a difference.
+    /// Whether a report is above the highest progress so far; a replay repeats lower ones. What is no number at all has
+    /// no place in JSON and would bar every report after it.
+    fn is_news(&self, report: &Report) -> bool {
+        report.progress.is_finite() && self.progress.is_none_or(|highest| report.progress > highest)
+    }
+
+    /// Takes over a report if it is news. Returns whether a client can see a difference.
     fn take_report(&mut self, report: Option<&Report>) -> bool {
-        let Some(report) = report else { return false };
-        if self.progress.is_some_and(|highest| report.progress <= highest) {
+        let Some(report) = report.filter(|report| self.is_news(report)) else {
             return false;
-        }
+        };
         self.progress = Some(report.progress);
         let changed = self.status_message.as_deref() != Some(&*report.message);
         self.status_message = Some(report.message.clone());
@@ -114,13 +117,7 @@ impl TaskRecord {
 
     /// The execution's ledger grew. Clients see no difference, unless a report goes along.
     #[must_use]
-    pub fn journaled(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        ledger: &Ledger,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn journaled(&self, epoch: u64, now: Timestamp, ledger: &Ledger, report: Option<&Report>) -> Change {
         self.fenced(epoch, |next| {
             next.ledger = ledger.clone();
             if next.take_report(report) {
@@ -132,7 +129,7 @@ impl TaskRecord {
     /// The execution reports progress.
     #[must_use]
     pub fn progressed(&self, epoch: u64, now: Timestamp, report: &Report) -> Change {
-        if self.progress.is_some_and(|highest| report.progress <= highest) {
+        if !self.is_news(report) {
             return Change::Keep;
         }
         self.fenced(epoch, |next| {
@@ -142,15 +139,13 @@ impl TaskRecord {
         })
     }
 
-    /// The execution ends with questions: they become visible, and the task waits.
+    /// The execution ends with questions: they become visible, and the task waits. A suspension without questions
+    /// changes nothing, as nothing could ever end the wait.
     #[must_use]
-    pub fn suspended(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        suspension: &Suspension,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn suspended(&self, epoch: u64, now: Timestamp, suspension: &Suspension, report: Option<&Report>) -> Change {
+        if suspension.open.is_empty() {
+            return Change::Keep;
+        }
         self.fenced(epoch, |next| {
             next.take_report(report);
             next.status = TaskStatus::InputRequired;
@@ -164,13 +159,7 @@ impl TaskRecord {
 
     /// The execution ends with a result, `isError` included.
     #[must_use]
-    pub fn completed(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        result: &Json,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn completed(&self, epoch: u64, now: Timestamp, result: &Json, report: Option<&Report>) -> Change {
         self.fenced(epoch, |next| {
             next.take_report(report);
             next.end(TaskStatus::Completed, now);
@@ -250,11 +239,8 @@ impl TaskRecord {
                         Some(again) => next.open.push(again),
                         None => {
                             let refusal = Refusal::InvalidAnswers { detail: problem };
-                            next.ledger.insert(entry(
-                                request,
-                                EntryKind::Refusal,
-                                refusal.to_json(),
-                            ));
+                            next.ledger
+                                .insert(entry(request, EntryKind::Refusal, refusal.to_json()));
                         }
                     }
                 }
@@ -296,12 +282,8 @@ fn ask_again(request: &InputRequest, problem: &str) -> Option<InputRequest> {
         return None;
     }
     let original = request.original.as_ref().unwrap_or(&request.request);
-    let base = request
-        .key
-        .split_once('~')
-        .map_or(&*request.key, |(base, _)| base);
     Some(InputRequest {
-        key: format!("{base}~{}", misfits + 1).into(),
+        key: format!("{}~{}", base_key(&request.key), misfits + 1).into(),
         request: crate::answer::with_problem(original, problem),
         original: Some(original.clone()),
         misfits,

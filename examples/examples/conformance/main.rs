@@ -5,7 +5,8 @@
 //! ```
 //!
 //! MCP is served at `/mcp`. The prompts, resources and plain tools that the suite's scenarios name are in
-//! [`handler::Fixtures`], an ordinary rmcp handler.
+//! [`handler::Fixtures`], an ordinary rmcp handler; the tools of its task scenarios are in [`tasks`], and the server adds
+//! them to the handler.
 
 mod changes;
 mod content;
@@ -14,27 +15,25 @@ mod prompts;
 mod questions;
 mod resources;
 mod rounds;
+mod tasks;
 mod tools;
 
-use std::{error::Error, net::SocketAddr, sync::Arc};
+use std::error::Error;
 
-use axum::serve::ListenerExt;
 use lexopt::ValueExt;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-};
+use mcp_tasks::{Config, Server, TaskRuntime};
 
 use crate::handler::Fixtures;
 
 const USAGE: &str = "usage: conformance [--addr HOST:PORT]";
 
 /// Reads the address to listen on from the command line.
-fn address() -> Result<SocketAddr, Box<dyn Error>> {
-    let mut addr = SocketAddr::from(([127, 0, 0, 1], 8080));
+fn address() -> Result<String, Box<dyn Error>> {
+    let mut addr = "127.0.0.1:8080".to_owned();
     let mut args = lexopt::Parser::from_env();
     while let Some(arg) = args.next()? {
         match arg {
-            lexopt::Arg::Long("addr") => addr = args.value()?.parse()?,
+            lexopt::Arg::Long("addr") => addr = args.value()?.string()?,
             other => return Err(format!("{}\n{USAGE}", other.unexpected()).into()),
         }
     }
@@ -43,22 +42,16 @@ fn address() -> Result<SocketAddr, Box<dyn Error>> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::WARN)
+        .init();
+    let config = Config::builder().set("mcp.tasks.http.addr", address()?).build()?;
+    let runtime = TaskRuntime::builder().config(config).build()?;
     let fixtures = Fixtures::new()?;
-    let mcp = StreamableHttpService::new(
-        move || Ok(fixtures.session()),
-        Arc::new(LocalSessionManager::default()),
-        StreamableHttpServerConfig::default().with_json_response(true),
-    );
-    let listener = tokio::net::TcpListener::bind(address()?).await?;
-    println!("listening on http://{}/mcp", listener.local_addr()?);
-    let listener = listener.tap_io(|stream| {
-        // Small answers to small requests: waiting to fill a packet only adds latency.
-        let _ = stream.set_nodelay(true);
-    });
-    axum::serve(listener, axum::Router::new().nest_service("/mcp", mcp))
-        .with_graceful_shutdown(async {
-            let _ = tokio::signal::ctrl_c().await;
-        })
+    Server::wrapping(runtime, move || fixtures.session())?
+        .on_ready(|url| println!("listening on {url}"))
+        .serve()
         .await?;
     Ok(())
 }

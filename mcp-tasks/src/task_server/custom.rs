@@ -24,7 +24,7 @@ impl<H: ServerHandler> TaskServer<H> {
             "tasks/list" | "tasks/result" => {
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
             }
-            "tools/call" | "tools/list" | "initialize" | "server/discover" => true,
+            "tools/call" | "tools/list" | "server/discover" => true,
             "prompts/get" | "prompts/list" => capabilities.prompts.is_some(),
             "resources/read" | "resources/list" | "resources/templates/list" => capabilities.resources.is_some(),
             "completion/complete" => capabilities.completions.is_some(),
