@@ -9,6 +9,10 @@ use serde_json::{Map, Value};
 use crate::form::{FormSchema, form_problem_text};
 use crate::{InputKind, InputRequest, Json};
 
+mod merge;
+
+pub use merge::Answers;
+
 /// What an entry of `inputResponses` is to the question under its key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fit {
@@ -29,6 +33,11 @@ pub enum Refusal {
     Capability {
         /// What it would have been asked.
         kind: InputKind,
+    },
+    /// The client answered the server's request with an error.
+    Client {
+        /// What it said.
+        detail: String,
     },
     /// The client answered too often with what does not fit the form.
     InvalidAnswers {
