@@ -167,7 +167,7 @@
 //! [`State<T>`](State) is what the application gave the runtime under that type. A tool that wants one that is not there
 //! stops the start.
 //!
-//! ```
+//! ```standalone_crate
 //! use mcp_tasks::prelude::*;
 //!
 //! struct Catalogue(Vec<String>);

@@ -24,7 +24,7 @@ pub(crate) type PrincipalHook = Arc<dyn Fn(&rmcp::model::Extensions) -> Option<P
 /// A program has one of these. [`Server`](crate::Server) serves it over HTTP or stdio. A program with an rmcp server of
 /// its own wraps that server's handler with it instead, see [`wrap`](Self::wrap).
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::TaskRuntime;
 ///
 /// let runtime = TaskRuntime::builder().build()?;
@@ -158,7 +158,7 @@ impl TaskRuntimeBuilder {
     /// front has put it. Without a hook, where it returns `None`, and on stdio, callers are anonymous, and anonymous
     /// callers own each other's tasks.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use mcp_tasks::{Principal, TaskRuntime};
     ///
     /// #[derive(Clone)]

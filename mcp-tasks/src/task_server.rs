@@ -26,7 +26,7 @@ mod wire;
 ///   wrapped handler if it advertises tasks of its own.
 /// * `server/discover` advertises the extension besides what the wrapped handler advertises.
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::TaskRuntime;
 /// use rmcp::ServerHandler;
 ///

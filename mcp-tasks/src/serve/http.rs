@@ -63,7 +63,7 @@ impl<H: ServerHandler> Server<H> {
 
     /// Puts layers in front of the service, such as one that authenticates, or adds routes beside it.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use axum::routing::get;
     /// use mcp_tasks::{Server, TaskRuntime};
     ///
