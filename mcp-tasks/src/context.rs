@@ -19,6 +19,7 @@ mod step;
 pub use ask::{Asking, ElicitError};
 pub use elicit::Elicited;
 pub use progress::{Counter, Fraction, Gauge, Progress};
+pub use step::{Retry, Step};
 
 pub(crate) use progress::ProgressUpdate;
 
@@ -233,23 +234,20 @@ impl ToolContext {
     /// again; otherwise once. Inside a synchronous call nothing is stored and the work is simply done.
     ///
     /// # Errors
-    /// The work's own error, as a [`ToolError`]; the same on every later run. Also when the value has no JSON form, or a
+    /// The work's own error, as a [`ToolError`]; the same on every later run. With [`Step::retry`] the work is done again
+    /// first. Also when the value has no JSON form, or a
     /// stored one does not fit `T` any more, and when it is polled outside the function's own future.
     ///
     /// # Cancel safety
     /// Dropping the future before it is done drops the work; it is done again when the function comes by again.
-    pub fn step<T, E, F, Fut>(
-        &self,
-        name: &str,
-        work: F,
-    ) -> impl Future<Output = Result<T, ToolError>> + Send + use<T, E, F, Fut>
+    pub fn step<T, E, F, Fut>(&self, name: &str, work: F) -> Step<T, F, Fut>
     where
-        T: serde::Serialize + serde::de::DeserializeOwned + Send,
-        E: Into<ToolError> + Send,
-        F: FnOnce() -> Fut + Send,
-        Fut: Future<Output = Result<T, E>> + Send,
+        T: serde::Serialize + serde::de::DeserializeOwned,
+        E: Into<ToolError>,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
     {
-        step::step(self.run.clone(), name.to_owned(), work)
+        Step::new(self.run.clone(), name, work)
     }
 
     /// Reports how far the work is: any number that grows. Add [`total`](Progress::total) and
