@@ -48,6 +48,9 @@
 //! `tasks/update` and calls it off with `tasks/cancel` (Tasks extension, SEP-2663). The task is kept for its `ttl`,
 //! whether it has ended or not. Declared means that the `_meta` of this very request says so.
 //!
+//! Between the two there are `grace`, for work that is often done at once, and `defer`, for a function that says itself
+//! from where it is a task; see [`mcp_task`].
+//!
 //! # Asking the user
 //!
 //! A parameter of the type [`ToolContext`] is filled in by the server. Through it a function asks:
@@ -72,9 +75,13 @@
 //! }
 //! ```
 //!
-//! The task is `input_required` meanwhile, and holds no thread and no future. The answer was checked against the form
-//! before the function sees it. A form is flat: text, numbers, `bool`, choices ([`ElicitForm`]). For the derives,
+//! A task is `input_required` meanwhile, and holds no thread and no future. Inside a call, the question goes back to the
+//! client as a round of that call. The answer was checked against the form before the function sees it. A form is flat: text, numbers, `bool`, choices ([`ElicitForm`]). For the derives,
 //! `serde` and `schemars` must be dependencies of your own.
+//!
+//! Besides forms there are [URLs](ToolContext::elicit_url), [completions](ToolContext::sample) and
+//! [roots](ToolContext::roots). A client that did not declare that it can be asked is not: the call returns
+//! [`ElicitError`].
 //!
 //! # Steps
 //!
@@ -90,7 +97,8 @@
 //! # }
 //! ```
 //!
-//! Everything else between its calls on the context a function must do the same way every time. The whole contract is in
+//! Everything else between its calls on the context a function must do the same way every time;
+//! [`now`](ToolContext::now), [`random`](ToolContext::random) and [`sleep`](ToolContext::sleep) help with that. The whole contract is in
 #![cfg_attr(any(doc, doctest), doc = "[`guide::replay`].")]
 //!
 //! # Progress
@@ -253,6 +261,7 @@ mod error;
 mod form;
 mod output;
 mod registry;
+mod request_state;
 mod runtime;
 mod schema;
 mod serve;
@@ -261,7 +270,7 @@ mod start;
 mod state;
 mod task_server;
 
-pub use mcp_tasks_core::{Json, MemoryStore, Principal, TaskId, TaskStore};
+pub use mcp_tasks_core::{InputKind, Json, MemoryStore, Principal, TaskId, TaskStore};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;
 pub use schemars;
@@ -271,7 +280,7 @@ pub use crate::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invali
 pub use crate::caller::{Caller, Denied, Guard};
 pub use crate::clock::{Clock, SystemClock};
 pub use crate::config::{Config, ConfigBuilder};
-pub use crate::context::{Counter, Elicit, ElicitError, Elicited, Fraction, Gauge, Progress, ToolContext};
+pub use crate::context::{Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, ToolContext};
 pub use crate::descriptor::{
     SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
 };
