@@ -222,7 +222,7 @@ impl<H: ServerHandler> Server<H> {
                 ready(place);
             }
         };
-        match runtime.engine.settings().transport {
+        let stopped = match runtime.engine.settings().transport {
             #[cfg(feature = "http")]
             Transport::Http => http::serve(self, stop, ready).await?,
             #[cfg(feature = "stdio")]
@@ -231,8 +231,10 @@ impl<H: ServerHandler> Server<H> {
             Transport::Http => return Err(Error::NotBuilt { transport: "http" }),
             #[cfg(not(feature = "stdio"))]
             Transport::Stdio => return Err(Error::NotBuilt { transport: "stdio" }),
-        }
-        let left = runtime.engine.drain(PATIENCE).await;
+        };
+        // Calls and executions have the same five seconds, not five each.
+        let patience = PATIENCE.saturating_sub(stopped.elapsed());
+        let left = runtime.engine.drain(patience).await;
         if left > 0 {
             tracing::warn!(left, "stopping with executions under way");
         }
