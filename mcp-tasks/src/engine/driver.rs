@@ -77,14 +77,22 @@ pub(crate) async fn drive<S: Sink>(
 
     loop {
         let mut returned = None;
+        let mut panicked = None;
         if run.root.woken.swap(false, Ordering::AcqRel) {
             match body.poll(run, &waker) {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(outcome)) => returned = Some(outcome),
-                Err(panic) => return Ending::Panicked(panic),
+                Err(panic) => panicked = Some(Ending::Panicked(panic)),
             }
         }
-        if let Some(ending) = look(run, returned, write.is_some(), &waker) {
+        if let Some(ending) = panicked.or_else(|| look(run, returned, write.is_some(), &waker)) {
+            // What is on its way arrives first: given up halfway its reports would be lost, or come after the end.
+            tokio::select! {
+                biased;
+                () = run.token.cancelled() => {}
+                () = &mut expired => {}
+                () = landed(write) => {}
+            }
             return ending;
         }
         let report_due = reported.map(|at| at + S::REPORT_INTERVAL);
@@ -156,6 +164,12 @@ fn look(
         }
     }
     cursor.mismatch().cloned().map(Ending::Diverged)
+}
+
+async fn landed(write: Option<(BoxFuture<'static, Written>, Option<Ledger>)>) {
+    if let Some((write, _)) = write {
+        write.await;
+    }
 }
 
 async fn in_flight(write: &mut Option<(BoxFuture<'static, Written>, Option<Ledger>)>) -> (Written, Option<Ledger>) {
