@@ -9,6 +9,10 @@ use serde_json::{Map, Value};
 use crate::form::{FormSchema, form_problem_text};
 use crate::{InputKind, InputRequest, Json};
 
+mod merge;
+
+pub use merge::Answers;
+
 /// What an entry of `inputResponses` is to the question under its key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fit {
@@ -29,6 +33,11 @@ pub enum Refusal {
     Capability {
         /// What it would have been asked.
         kind: InputKind,
+    },
+    /// The client answered the server's request with an error.
+    Client {
+        /// What it said.
+        detail: String,
     },
     /// The client answered too often with what does not fit the form.
     InvalidAnswers {
@@ -63,7 +72,7 @@ pub enum ElicitAnswer {
 }
 
 /// JSON of a type of ours: maps with string keys and scalars, which always have a JSON form.
-fn to_json<T: Serialize>(value: &T) -> Json {
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Json {
     Json::of(value).unwrap_or_else(|_| Json::from(RawValue::NULL.to_owned()))
 }
 
@@ -72,8 +81,9 @@ pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
     #[derive(Deserialize)]
     struct Response {
         action: String,
+        /// As text: whatever stands here is looked at when the answer is an accepted form and not else.
         #[serde(default)]
-        content: Option<Value>,
+        content: Option<Box<RawValue>>,
     }
     match request.kind {
         InputKind::Form | InputKind::Url => {
@@ -83,10 +93,10 @@ pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
             match answer.action.as_str() {
                 "decline" => Fit::Answer(to_json(&ElicitAnswer::Decline)),
                 "cancel" => Fit::Answer(to_json(&ElicitAnswer::Cancel)),
-                "accept" if request.kind == InputKind::Url => Fit::Answer(to_json(
-                    &ElicitAnswer::Accept { content: Map::new() },
-                )),
-                "accept" => match fit_form(request, answer.content) {
+                "accept" if request.kind == InputKind::Url => {
+                    Fit::Answer(to_json(&ElicitAnswer::Accept { content: Map::new() }))
+                }
+                "accept" => match fit_form(request, answer.content.as_deref()) {
                     Ok(content) => Fit::Answer(to_json(&ElicitAnswer::Accept { content })),
                     Err(problem) => Fit::Misfit(problem),
                 },
@@ -100,9 +110,7 @@ pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
 
 fn has_members(response: &Json, members: &[&str]) -> Fit {
     match response.decode::<BTreeMap<String, &RawValue>>() {
-        Ok(object) if members.iter().all(|member| object.contains_key(*member)) => {
-            Fit::Answer(response.clone())
-        }
+        Ok(object) if members.iter().all(|member| object.contains_key(*member)) => Fit::Answer(response.clone()),
         _ => Fit::NoAnswer,
     }
 }
@@ -133,10 +141,13 @@ impl InputRequest {
     }
 }
 
-fn fit_form(request: &InputRequest, content: Option<Value>) -> Result<Map<String, Value>, String> {
-    let content = match content {
-        None | Some(Value::Null) => Value::Object(Map::new()),
-        Some(content) => content,
+fn fit_form(request: &InputRequest, content: Option<&RawValue>) -> Result<Map<String, Value>, String> {
+    const NO_FORM: &str = "The answer is no form.";
+    let content = match content.map(|content| serde_json::from_str(content.get())) {
+        None | Some(Ok(Value::Null)) => Value::Object(Map::new()),
+        Some(Ok(content)) => content,
+        // Such as a number that no machine holds.
+        Some(Err(_)) => return Err(NO_FORM.to_owned()),
     };
     let schema = request
         .request
@@ -149,7 +160,7 @@ fn fit_form(request: &InputRequest, content: Option<Value>) -> Result<Map<String
         // decodes the content itself and has the last word.
         None => match content {
             Value::Object(content) => Ok(content),
-            _ => Err("The answer is no form.".to_owned()),
+            _ => Err(NO_FORM.to_owned()),
         },
         Some(schema) => schema
             .validate(&content)

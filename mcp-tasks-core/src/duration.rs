@@ -36,7 +36,8 @@ pub const MAX_POLL_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The shortest duration any setting takes, and the unit all of them are whole multiples of.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-const ACCEPTED: &str = "write ISO 8601 such as `PT1H30M`, `PT0.5S` or `P1D`, or the human form such as `1h 30m` or `300ms`";
+const ACCEPTED: &str =
+    "write ISO 8601 such as `PT1H30M`, `PT0.5S` or `P1D`, or the human form such as `1h 30m` or `300ms`";
 
 /// Why a text was refused as a duration.
 ///
@@ -65,9 +66,7 @@ pub enum DurationError {
         unit: &'static str,
     },
     /// The text is more precise than a millisecond.
-    #[error(
-        "`{value}` is not a whole number of milliseconds; the finest accepted is `PT0.001S` or `1ms`"
-    )]
+    #[error("`{value}` is not a whole number of milliseconds; the finest accepted is `PT0.001S` or `1ms`")]
     #[non_exhaustive]
     Precision {
         /// The text as it was written.
@@ -90,9 +89,7 @@ pub enum DurationError {
         max: String,
     },
     /// The poll interval is longer than the task lives, so nobody who keeps to it would see the result.
-    #[error(
-        "the poll interval `{poll}` is longer than the ttl `{ttl}`; choose a poll interval of at most the ttl"
-    )]
+    #[error("the poll interval `{poll}` is longer than the ttl `{ttl}`; choose a poll interval of at most the ttl")]
     #[non_exhaustive]
     PollBeyondTtl {
         /// The poll interval, in ISO form.
@@ -269,9 +266,7 @@ impl PollInterval {
 
 /// No human form begins with `p`, so one letter decides, and the error is that of the spelling that was meant.
 fn is_iso(text: &str) -> bool {
-    text.strip_prefix(['+', '-'])
-        .unwrap_or(text)
-        .starts_with(['P', 'p'])
+    text.strip_prefix(['+', '-']).unwrap_or(text).starts_with(['P', 'p'])
 }
 
 fn parse_iso(text: &str) -> Result<Duration, DurationError> {
@@ -280,10 +275,7 @@ fn parse_iso(text: &str) -> Result<Duration, DurationError> {
         reason: error.to_string(),
     };
     let span = SpanParser::new().parse_span(text).map_err(malformed)?;
-    for (count, unit) in [
-        (i32::from(span.get_years()), "years"),
-        (span.get_months(), "months"),
-    ] {
+    for (count, unit) in [(i32::from(span.get_years()), "years"), (span.get_months(), "months")] {
         if count != 0 {
             return Err(DurationError::Calendar {
                 value: text.to_owned(),
@@ -294,9 +286,7 @@ fn parse_iso(text: &str) -> Result<Duration, DurationError> {
     let signed = span
         .to_duration(SpanRelativeTo::days_are_24_hours())
         .map_err(malformed)?;
-    Duration::try_from(signed).map_err(|_| DurationError::NotPositive {
-        value: text.to_owned(),
-    })
+    Duration::try_from(signed).map_err(|_| DurationError::NotPositive { value: text.to_owned() })
 }
 
 fn parse_human(text: &str) -> Result<Duration, DurationError> {
@@ -323,10 +313,7 @@ fn check_range(text: &str, duration: Duration, max: Duration) -> Result<Duration
     if duration.is_zero() {
         return Err(DurationError::NotPositive { value });
     }
-    if !duration
-        .subsec_nanos()
-        .is_multiple_of(MILLISECOND.subsec_nanos())
-    {
+    if !duration.subsec_nanos().is_multiple_of(MILLISECOND.subsec_nanos()) {
         return Err(DurationError::Precision { value });
     }
     if duration > max {
@@ -353,10 +340,7 @@ mod tests {
     /// The name of the error's variant, or the milliseconds.
     fn stance(text: &str) -> Result<u64, &'static str> {
         parse_duration(text).map(whole_millis).map_err(|error| {
-            assert!(
-                error.to_string().contains(text.trim()),
-                "{error} does not quote {text}"
-            );
+            assert!(error.to_string().contains(text.trim()), "{error} does not quote {text}");
             match error {
                 DurationError::Malformed { .. } => "malformed",
                 DurationError::Calendar { unit, .. } => unit,
@@ -451,12 +435,7 @@ mod tests {
             error,
             "`P1M` counts in months, which have no fixed length; count in weeks, days, hours, minutes or seconds, such as `P30D`"
         );
-        assert!(
-            parse_duration("1H")
-                .unwrap_err()
-                .to_string()
-                .contains("`PT1H30M`")
-        );
+        assert!(parse_duration("1H").unwrap_err().to_string().contains("`PT1H30M`"));
         assert!(
             parse_duration("P100000D")
                 .unwrap_err()
@@ -482,10 +461,7 @@ mod tests {
     #[test]
     fn poll_interval_has_its_own_bounds() {
         assert_eq!(PollInterval::parse("1ms").unwrap().as_millis(), 1);
-        assert_eq!(
-            PollInterval::parse("P1D").unwrap().duration(),
-            MAX_POLL_INTERVAL
-        );
+        assert_eq!(PollInterval::parse("P1D").unwrap().duration(), MAX_POLL_INTERVAL);
         for refused in ["PT0S", "PT0.0001S", "PT24H1S", "unlimited", "-PT1S"] {
             assert!(PollInterval::parse(refused).is_err(), "{refused}");
         }
@@ -493,25 +469,14 @@ mod tests {
         assert_eq!(poll.check_within(Ttl::Unlimited), Ok(()));
         assert_eq!(poll.check_within(Ttl::parse("2s").unwrap()), Ok(()));
         assert_eq!(
-            poll.check_within(Ttl::parse("1s").unwrap())
-                .unwrap_err()
-                .to_string(),
+            poll.check_within(Ttl::parse("1s").unwrap()).unwrap_err().to_string(),
             "the poll interval `PT2S` is longer than the ttl `PT1S`; choose a poll interval of at most the ttl"
         );
     }
 
     #[test]
     fn what_is_written_reads_back() {
-        for millis in [
-            1,
-            999,
-            1000,
-            1001,
-            59_999,
-            3_600_000,
-            86_400_001,
-            3650 * DAY,
-        ] {
+        for millis in [1, 999, 1000, 1001, 59_999, 3_600_000, 86_400_001, 3650 * DAY] {
             let duration = Duration::from_millis(millis);
             assert_eq!(parse_duration(&format_iso(duration)), Ok(duration));
         }

@@ -159,10 +159,7 @@ impl FormSchema {
 
 impl Field {
     fn problem(&self, reason: String) -> FieldError {
-        let label = self
-            .title
-            .clone()
-            .unwrap_or_else(|| format!("`{}`", self.name));
+        let label = self.title.clone().unwrap_or_else(|| format!("`{}`", self.name));
         FieldError {
             field: self.name.clone(),
             label,
@@ -178,11 +175,7 @@ impl Field {
 pub fn form_problem_text(problems: &[FieldError]) -> String {
     let mut text = String::new();
     for (index, problem) in problems.iter().enumerate() {
-        let before = if index == 0 {
-            "Please answer again: "
-        } else {
-            "; "
-        };
+        let before = if index == 0 { "Please answer again: " } else { "; " };
         // Writing into a String does not fail.
         let _ = write!(text, "{before}{problem}");
     }
@@ -228,30 +221,18 @@ mod tests {
     fn an_integer_is_told_by_value() {
         assert_eq!(height(json!(3)).unwrap().to_string(), "3");
         assert_eq!(height(json!(3.0)).unwrap().to_string(), "3");
-        assert_eq!(
-            height(json!(1.5)),
-            Err("must be a whole number, not 1.5".to_owned())
-        );
+        assert_eq!(height(json!(1.5)), Err("must be a whole number, not 1.5".to_owned()));
         assert_eq!(
             height(json!("3")),
             Err("must be a whole number, not the text \"3\"".to_owned())
         );
-        assert_eq!(
-            height(json!(true)),
-            Err("must be a whole number, not true".to_owned())
-        );
-        assert_eq!(
-            height(json!(-1)),
-            Err("must be at least 0, not -1".to_owned())
-        );
+        assert_eq!(height(json!(true)), Err("must be a whole number, not true".to_owned()));
+        assert_eq!(height(json!(-1)), Err("must be at least 0, not -1".to_owned()));
         assert_eq!(
             height(json!(4_294_967_296_u64)),
             Err("must be at most 4294967295, not 4294967296".to_owned())
         );
-        assert_eq!(
-            height(json!([3])),
-            Err("must be a whole number, not a list".to_owned())
-        );
+        assert_eq!(height(json!([3])), Err("must be a whole number, not a list".to_owned()));
         assert_eq!(height(Value::Null), Err("is required".to_owned()));
     }
 
@@ -259,14 +240,8 @@ mod tests {
     fn all_problems_come_at_once_in_the_order_of_the_schema() {
         let answer = json!({"audio": [], "note": "x", "codec": "vp9", "zoom": 5, "height": {}, "unknown": 1});
         let problems = form().validate(&answer).unwrap_err();
-        let fields: Vec<_> = problems
-            .iter()
-            .map(|problem| problem.field.as_str())
-            .collect();
-        assert_eq!(
-            fields,
-            ["zoom", "height", "note", "codec", "audio", "publish"]
-        );
+        let fields: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(fields, ["zoom", "height", "note", "codec", "audio", "publish"]);
         assert_eq!(
             form_problem_text(&problems),
             "Please answer again: `zoom` must be at most 4, not 5; `height` must be a whole number, not an object; \
@@ -278,7 +253,8 @@ mod tests {
 
     #[test]
     fn a_good_answer_keeps_the_fields_of_the_schema_only() {
-        let answer = json!({"publish": false, "audio": ["en"], "codec": null, "note": "öß", "zoom": 1, "height": 0, "x": {}});
+        let answer =
+            json!({"publish": false, "audio": ["en"], "codec": null, "note": "öß", "zoom": 1, "height": 0, "x": {}});
         let accepted = form().validate(&answer).unwrap();
         assert_eq!(
             Value::Object(accepted),
@@ -292,17 +268,13 @@ mod tests {
 
     #[test]
     fn content_that_is_null_is_empty_and_other_content_is_refused() {
-        let optional =
-            FormSchema::parse(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#).unwrap();
+        let optional = FormSchema::parse(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#).unwrap();
         assert_eq!(optional.validate(&Value::Null), Ok(Map::new()));
         assert_eq!(form().validate(&Value::Null).unwrap_err().len(), 2);
         for content in [json!([]), json!("x"), json!(1), json!(false)] {
             let problems = optional.validate(&content).unwrap_err();
             assert_eq!(problems.len(), 1);
-            assert!(
-                form_problem_text(&problems)
-                    .starts_with("Please answer again: the answer must be an object")
-            );
+            assert!(form_problem_text(&problems).starts_with("Please answer again: the answer must be an object"));
         }
     }
 }

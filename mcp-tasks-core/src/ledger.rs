@@ -12,10 +12,13 @@ use crate::Json;
 mod cursor;
 mod fingerprint;
 mod mismatch;
+mod question;
 
-pub use cursor::{Asked, Cursor, Fault, Looked, Question, Suspension};
+pub use cursor::Cursor;
 pub use fingerprint::{Fingerprint, InvalidFingerprint, canonical_json};
 pub use mismatch::{Divergence, Mismatch};
+pub(crate) use question::base_key;
+pub use question::{Asked, Fault, Looked, MOST_BYTES, MOST_ENTRIES, Question, Slept, Suspension};
 
 /// What kind of call on the context an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -149,10 +152,7 @@ impl Ledger {
 
     /// Adds an entry in its place. An entry for an ordinal that has one is dropped: an answer is never replaced.
     pub(crate) fn insert(&mut self, entry: Entry) {
-        if let Err(at) = self
-            .entries
-            .binary_search_by_key(&entry.ordinal, |entry| entry.ordinal)
-        {
+        if let Err(at) = self.entries.binary_search_by_key(&entry.ordinal, |entry| entry.ordinal) {
             self.entries.insert(at, entry);
         }
     }

@@ -16,7 +16,7 @@
 //!
 //! # Crate features
 //!
-//! * `store` (default): everything but [`duration`] and [`placeholder`]. Pulls serde, serde_json and sha2. The macro
+//! * `store` (default): everything but [`duration`] and [`placeholder`]. Pulls serde, serde_json, sha2 and ryu-js. The macro
 //!   crate leaves it out.
 //! * `contract`: the contract suite for the tests of a store's author, [`store::contract`].
 
@@ -52,22 +52,18 @@ mod transition;
 
 #[cfg(feature = "store")]
 pub use self::{
-    answer::{ElicitAnswer, Refusal},
+    answer::{Answers, ElicitAnswer, Refusal},
     capability::ClientCapabilities,
     decide::{Decision, TaskSupport, decide},
     id::{TaskId, WriteId},
     json::Json,
     ledger::{
-        Asked, Cursor, Divergence, Entry, EntryKind, Fault, Fingerprint, InputKind, Ledger, Looked,
-        Mismatch, Question, Suspension,
+        Asked, Cursor, Divergence, Entry, EntryKind, Fault, Fingerprint, InputKind, Ledger, Looked, Mismatch, Question,
+        Slept, Suspension,
     },
     principal::Principal,
-    record::{
-        Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext,
-    },
-    store::{
-        MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated,
-    },
+    record::{Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},
+    store::{MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated},
     timestamp::{Timestamp, TimestampError},
     transition::{Change, Claim, Report},
 };

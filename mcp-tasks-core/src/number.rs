@@ -36,9 +36,7 @@ impl Exact {
         match self {
             Self::Integer(integer) => Some(integer),
             // The cast saturates, and what it saturates to is out of range again.
-            Self::Double(double) if double.trunc() == double => {
-                Some(double as i128).filter(|&i| is_json_integer(i))
-            }
+            Self::Double(double) if double.trunc() == double => Some(double as i128).filter(|&i| is_json_integer(i)),
             _ => None,
         }
     }
@@ -104,10 +102,7 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(exact(text).integer(), expected, "{text}");
             if let Some(integer) = expected {
-                assert_eq!(
-                    from_integer(integer).unwrap().to_string(),
-                    integer.to_string()
-                );
+                assert_eq!(from_integer(integer).unwrap().to_string(), integer.to_string());
             }
         }
     }

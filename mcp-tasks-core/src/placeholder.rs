@@ -35,9 +35,7 @@ pub enum PlaceholderError {
         text: String,
     },
     /// A placeholder inside a placeholder.
-    #[error(
-        "the placeholder `{placeholder}` in `{text}` holds another one; placeholders do not nest"
-    )]
+    #[error("the placeholder `{placeholder}` in `{text}` holds another one; placeholders do not nest")]
     #[non_exhaustive]
     Nested {
         /// From the outer `${` to the first `}`, or to the end of the text.
@@ -46,9 +44,7 @@ pub enum PlaceholderError {
         text: String,
     },
     /// A placeholder whose key is empty.
-    #[error(
-        "the placeholder `{placeholder}` in `{text}` has no key; write `${{key}}` or `${{key:default}}`"
-    )]
+    #[error("the placeholder `{placeholder}` in `{text}` has no key; write `${{key}}` or `${{key:default}}`")]
     #[non_exhaustive]
     EmptyKey {
         /// The placeholder.
@@ -102,10 +98,7 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    Placeholder {
-        key: String,
-        default: Option<String>,
-    },
+    Placeholder { key: String, default: Option<String> },
 }
 
 impl Template {
@@ -171,10 +164,7 @@ impl Template {
     /// # Errors
     ///
     /// [`PlaceholderError::Missing`] for the first key that has neither.
-    pub fn resolve(
-        &self,
-        lookup: impl Fn(&str) -> Option<String>,
-    ) -> Result<String, PlaceholderError> {
+    pub fn resolve(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
         let mut resolved = String::with_capacity(self.text.len());
         for part in &self.parts {
             match part {
@@ -324,19 +314,13 @@ mod tests {
             ("a${T", "the placeholder `${T` in `a${T` is not closed"),
             ("${", "the placeholder `${` in `${` is not closed"),
             ("${T:x", "`${T:x` in `${T:x` is not closed"),
-            (
-                "${A${B}}",
-                "the placeholder `${A${B}` in `${A${B}}` holds another one",
-            ),
+            ("${A${B}}", "the placeholder `${A${B}` in `${A${B}}` holds another one"),
             ("${A:${B}}", "`${A:${B}` in `${A:${B}}` holds another one"),
             ("${A${B", "`${A${B` in `${A${B` holds another one"),
             ("${A$${B}}", "holds another one"),
             ("x${}", "the placeholder `${}` in `x${}` has no key"),
             ("${:x}", "the placeholder `${:x}` in `${:x}` has no key"),
-            (
-                "${a b}",
-                "the key of the placeholder `${a b}` in `${a b}` holds ' '",
-            ),
+            ("${a b}", "the key of the placeholder `${a b}` in `${a b}` holds ' '"),
             ("${ T}", "holds ' '"),
             ("${{T}}", "holds '{'"),
             ("${ä}", "holds 'ä'"),

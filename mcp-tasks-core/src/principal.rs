@@ -83,9 +83,7 @@ impl Principal {
     pub fn is_owner(owner: Option<&Self>, caller: Option<&Self>) -> bool {
         match (owner, caller) {
             (None, None) => true,
-            (Some(owner), Some(caller)) => {
-                owner.issuer == caller.issuer && owner.subject == caller.subject
-            }
+            (Some(owner), Some(caller)) => owner.issuer == caller.issuer && owner.subject == caller.subject,
             _ => false,
         }
     }

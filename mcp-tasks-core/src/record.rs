@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId,
-};
+use crate::{ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId};
 
 /// The format this release writes. A change that an older reader would misread raises it.
 pub const FORMAT: u32 = 1;
@@ -81,13 +79,7 @@ fn is_zero(number: &u32) -> bool {
 impl InputRequest {
     /// A question asked for the first time.
     #[must_use]
-    pub const fn new(
-        ordinal: u32,
-        key: Box<str>,
-        kind: InputKind,
-        fingerprint: Fingerprint,
-        request: Json,
-    ) -> Self {
+    pub const fn new(ordinal: u32, key: Box<str>, kind: InputKind, fingerprint: Fingerprint, request: Json) -> Self {
         Self {
             ordinal,
             key,
@@ -215,7 +207,9 @@ pub struct TaskRecord {
 #[non_exhaustive]
 pub enum RecordError {
     /// A later release wrote it.
-    #[error("the record is of format {found}, and this release reads formats up to {FORMAT}: upgrade this node, the record was left as it is")]
+    #[error(
+        "the record is of format {found}, and this release reads formats up to {FORMAT}: upgrade this node, the record was left as it is"
+    )]
     NewerFormat {
         /// The format it is in.
         found: u32,
@@ -302,14 +296,13 @@ impl TaskRecord {
             format: u32,
         }
         match serde_json::from_str::<Self>(text) {
-            Ok(record) if record.format <= FORMAT => Ok(record),
-            Ok(record) => Err(RecordError::NewerFormat {
-                found: record.format,
-            }),
+            Ok(record) if (1..=FORMAT).contains(&record.format) => Ok(record),
+            Ok(record) if record.format == 0 => {
+                Err(RecordError::Corrupt(serde::de::Error::custom("there is no format 0")))
+            }
+            Ok(record) => Err(RecordError::NewerFormat { found: record.format }),
             Err(error) => match serde_json::from_str::<Probe>(text) {
-                Ok(Probe { format }) if format > FORMAT => {
-                    Err(RecordError::NewerFormat { found: format })
-                }
+                Ok(Probe { format }) if format > FORMAT => Err(RecordError::NewerFormat { found: format }),
                 _ => Err(RecordError::Corrupt(error)),
             },
         }

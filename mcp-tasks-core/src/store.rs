@@ -51,10 +51,13 @@ impl Updated {
 ///   result. Everything else (single resume, terminal finality, fencing) follows from that.
 /// * **Mutations are pure.** A store may run one several times before it commits, on any thread, and uses the last
 ///   outcome. On [`Change::Keep`] it writes nothing.
-/// * **Stamps.** Whatever the mutation put there, a stored record has `version` one above the record it replaces (1
-///   when created) and `last_write` the write's id.
+/// * **Stamps.** Whatever the mutation put there, a stored record has the id it had, `version` one above the record it
+///   replaces (1 when created) and `last_write` the write's id. The write id of a creation is the `last_write` of the
+///   record that is handed in.
 /// * **Lost acknowledgements.** A write that took effect but whose acknowledgement was lost is recognised by its write
-///   id and not applied again: the repeated call returns the record with `applied` set.
+///   id and not applied again: the repeated call returns the record with `applied` set. A store remembers the last
+///   write alone; behind a later write a repeated mutation runs again, and the transitions of a record are made so
+///   that this changes nothing (finality, the fence, answered keys that are gone).
 /// * **Expiry.** `created_at` plus `ttl_ms` is the only thing that decides whether a record is there, on every
 ///   operation, and it is there through that very instant. What a backend expires by itself is garbage collection: set
 ///   to the time remaining, at least 1 ms, never renewed. An expired record is absent: `create` may take its place.
@@ -79,11 +82,7 @@ pub trait TaskStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// When the backend fails or the stored record cannot be read.
-    fn get<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<TaskRecord>>>;
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>>;
 
     /// Applies `mutation` to the record, or returns `None` when it is unknown or expired at `now`.
     ///
@@ -118,3 +117,42 @@ pub trait Sweep: Send + Sync {
     /// When the backend fails; what was removed until then stays removed.
     fn sweep(&self, now: Timestamp) -> StoreFuture<'_, u64>;
 }
+
+/// Pointers to a store are stores: what holds an `Arc<dyn TaskStore>` can be handed on as one.
+macro_rules! forward {
+    ($($pointer:ty),+) => {$(
+        impl<S: TaskStore + ?Sized> TaskStore for $pointer {
+            fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
+                (**self).create(record)
+            }
+
+            fn get<'a>(
+                &'a self,
+                id: &'a TaskId,
+                now: Timestamp,
+            ) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+                (**self).get(id, now)
+            }
+
+            fn update<'a>(
+                &'a self,
+                id: &'a TaskId,
+                now: Timestamp,
+                write: WriteId,
+                mutation: Mutation,
+            ) -> StoreFuture<'a, Option<Updated>> {
+                (**self).update(id, now, write, mutation)
+            }
+
+            fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
+                (**self).delete(id)
+            }
+
+            fn as_sweep(&self) -> Option<&dyn Sweep> {
+                (**self).as_sweep()
+            }
+        }
+    )+};
+}
+
+forward!(&S, Box<S>, Arc<S>);

@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::Json;
+
 /// The last millisecond that RFC 3339 can spell (9999-12-31T23:59:59.999Z).
 const MAX_MILLIS: u64 = 253_402_300_799_999;
 
@@ -32,11 +34,7 @@ impl Timestamp {
     /// The instant `millis` milliseconds after the epoch, or [`Timestamp::MAX`] if that is later.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
-        Self(if millis > MAX_MILLIS {
-            MAX_MILLIS
-        } else {
-            millis
-        })
+        Self(if millis > MAX_MILLIS { MAX_MILLIS } else { millis })
     }
 
     /// Milliseconds since the epoch.
@@ -56,6 +54,11 @@ impl Timestamp {
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The instant as JSON.
+    pub(crate) fn to_json(self) -> Json {
+        crate::answer::to_json(&self)
     }
 
     fn to_system_time(self) -> SystemTime {
@@ -98,9 +101,7 @@ impl FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         humantime::parse_rfc3339(text)
             .map(Self::from)
-            .map_err(|_| TimestampError {
-                text: text.to_owned(),
-            })
+            .map_err(|_| TimestampError { text: text.to_owned() })
     }
 }
 
@@ -124,18 +125,12 @@ mod tests {
     #[test]
     fn arithmetic_saturates_at_both_ends() {
         assert_eq!(Timestamp::from_millis(u64::MAX), Timestamp::MAX);
-        assert_eq!(
-            Timestamp::MAX.saturating_add(Duration::MAX),
-            Timestamp::MAX
-        );
+        assert_eq!(Timestamp::MAX.saturating_add(Duration::MAX), Timestamp::MAX);
         assert_eq!(
             Timestamp::from_millis(1).saturating_since(Timestamp::MAX),
             Duration::ZERO
         );
-        assert_eq!(
-            Timestamp::from(UNIX_EPOCH - Duration::from_secs(1)).as_millis(),
-            0
-        );
+        assert_eq!(Timestamp::from(UNIX_EPOCH - Duration::from_secs(1)).as_millis(), 0);
         assert_eq!(Timestamp::MAX.to_string(), "9999-12-31T23:59:59.999Z");
     }
 

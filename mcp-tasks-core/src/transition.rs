@@ -9,13 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::answer::{Fit, Refusal, fit};
-use crate::ledger::label;
 use crate::record::millis;
-use crate::{
-    ClientCapabilities, Entry, EntryKind, InputRequest, Json, Ledger, Suspension, TaskRecord,
-    TaskStatus, Timestamp,
-};
+use crate::{Answers, ClientCapabilities, Json, Ledger, Suspension, TaskRecord, TaskStatus, Timestamp};
 
 /// What a mutation makes of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,10 +64,6 @@ impl Claim {
     }
 }
 
-/// How many answers to one question may not fit before the body is told so: the first asking and two more, as a
-/// person who failed three times needs other words, not the same form again.
-const MOST_ASKINGS: u32 = 3;
-
 /// # Transitions
 impl TaskRecord {
     /// Whether the execution of this epoch still owns the record.
@@ -90,13 +81,17 @@ impl TaskRecord {
         Change::write(next)
     }
 
-    /// Takes over a report. What is not above the highest progress so far is dropped: a replay repeats lower ones.
-    /// Returns whether a client can see a difference.
+    /// Whether a report is above the highest progress so far; a replay repeats lower ones. What is no number at all has
+    /// no place in JSON and would bar every report after it.
+    fn is_news(&self, report: &Report) -> bool {
+        report.progress.is_finite() && self.progress.is_none_or(|highest| report.progress > highest)
+    }
+
+    /// Takes over a report if it is news. Returns whether a client can see a difference.
     fn take_report(&mut self, report: Option<&Report>) -> bool {
-        let Some(report) = report else { return false };
-        if self.progress.is_some_and(|highest| report.progress <= highest) {
+        let Some(report) = report.filter(|report| self.is_news(report)) else {
             return false;
-        }
+        };
         self.progress = Some(report.progress);
         let changed = self.status_message.as_deref() != Some(&*report.message);
         self.status_message = Some(report.message.clone());
@@ -114,13 +109,7 @@ impl TaskRecord {
 
     /// The execution's ledger grew. Clients see no difference, unless a report goes along.
     #[must_use]
-    pub fn journaled(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        ledger: &Ledger,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn journaled(&self, epoch: u64, now: Timestamp, ledger: &Ledger, report: Option<&Report>) -> Change {
         self.fenced(epoch, |next| {
             next.ledger = ledger.clone();
             if next.take_report(report) {
@@ -132,7 +121,7 @@ impl TaskRecord {
     /// The execution reports progress.
     #[must_use]
     pub fn progressed(&self, epoch: u64, now: Timestamp, report: &Report) -> Change {
-        if self.progress.is_some_and(|highest| report.progress <= highest) {
+        if !self.is_news(report) {
             return Change::Keep;
         }
         self.fenced(epoch, |next| {
@@ -142,15 +131,13 @@ impl TaskRecord {
         })
     }
 
-    /// The execution ends with questions: they become visible, and the task waits.
+    /// The execution ends with questions: they become visible, and the task waits. A suspension without questions
+    /// changes nothing, as nothing could ever end the wait.
     #[must_use]
-    pub fn suspended(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        suspension: &Suspension,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn suspended(&self, epoch: u64, now: Timestamp, suspension: &Suspension, report: Option<&Report>) -> Change {
+        if suspension.open.is_empty() {
+            return Change::Keep;
+        }
         self.fenced(epoch, |next| {
             next.take_report(report);
             next.status = TaskStatus::InputRequired;
@@ -164,13 +151,7 @@ impl TaskRecord {
 
     /// The execution ends with a result, `isError` included.
     #[must_use]
-    pub fn completed(
-        &self,
-        epoch: u64,
-        now: Timestamp,
-        result: &Json,
-        report: Option<&Report>,
-    ) -> Change {
+    pub fn completed(&self, epoch: u64, now: Timestamp, result: &Json, report: Option<&Report>) -> Change {
         self.fenced(epoch, |next| {
             next.take_report(report);
             next.end(TaskStatus::Completed, now);
@@ -230,42 +211,15 @@ impl TaskRecord {
         if self.status != TaskStatus::InputRequired {
             return Change::Keep;
         }
-        let mut next = self.clone();
-        let mut changed = false;
-        next.open = Vec::with_capacity(self.open.len());
-        for request in &self.open {
-            let fit = responses
-                .get(&*request.key)
-                .map_or(Fit::NoAnswer, |response| fit(request, response));
-            match fit {
-                Fit::NoAnswer => next.open.push(request.clone()),
-                Fit::Answer(response) => {
-                    changed = true;
-                    let kind = request.kind.entry_kind();
-                    next.ledger.insert(entry(request, kind, response));
-                }
-                Fit::Misfit(problem) => {
-                    changed = true;
-                    match ask_again(request, &problem) {
-                        Some(again) => next.open.push(again),
-                        None => {
-                            let refusal = Refusal::InvalidAnswers { detail: problem };
-                            next.ledger.insert(entry(
-                                request,
-                                EntryKind::Refusal,
-                                refusal.to_json(),
-                            ));
-                        }
-                    }
-                }
-            }
-        }
-        if !changed {
+        let taken = Answers::take(&self.ledger, &self.open, responses);
+        if !taken.changed {
             return Change::Keep;
         }
+        let mut next = self.clone();
+        next.ledger = taken.ledger;
+        next.open = taken.open;
         next.last_updated_at = next.last_updated_at.max(now);
         if next.open.is_empty() {
-            next.open = Vec::new();
             next.status = TaskStatus::Working;
             next.client_capabilities = capabilities.clone();
             next.execution.epoch = next.execution.epoch.saturating_add(1);
@@ -274,37 +228,4 @@ impl TaskRecord {
         }
         Change::write(next)
     }
-}
-
-fn entry(request: &InputRequest, kind: EntryKind, response: Json) -> Entry {
-    Entry {
-        ordinal: request.ordinal,
-        kind,
-        key: Some(request.key.clone()),
-        label: label(&request.message()),
-        fingerprint: request.fingerprint,
-        response,
-        turn: None,
-        issued: request.issued,
-    }
-}
-
-/// The question asked again under the next key; `None` when it was asked often enough.
-fn ask_again(request: &InputRequest, problem: &str) -> Option<InputRequest> {
-    let misfits = request.misfits + 1;
-    if misfits >= MOST_ASKINGS {
-        return None;
-    }
-    let original = request.original.as_ref().unwrap_or(&request.request);
-    let base = request
-        .key
-        .split_once('~')
-        .map_or(&*request.key, |(base, _)| base);
-    Some(InputRequest {
-        key: format!("{base}~{}", misfits + 1).into(),
-        request: crate::answer::with_problem(original, problem),
-        original: Some(original.clone()),
-        misfits,
-        ..request.clone()
-    })
 }

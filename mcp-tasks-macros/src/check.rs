@@ -15,13 +15,13 @@ pub(crate) fn check(attributes: &Attributes, function: &ItemFn, parameters: &[Pa
     returned(&function.sig.output, diag);
     name(attributes, function, diag);
     durations(attributes, diag);
-    if attributes.description.is_none() {
-        if let Some(expression) = item::unreadable_doc(&function.attrs) {
-            diag.error(
-                expression,
-                "the description of the tool cannot be read from a macro; write it out, or give `description = \"…\"`",
-            );
-        }
+    if attributes.description.is_none()
+        && let Some(expression) = item::unreadable_doc(&function.attrs)
+    {
+        diag.error(
+            expression,
+            "the description of the tool cannot be read from a macro; write it out, or give `description = \"…\"`",
+        );
     }
 }
 
@@ -174,9 +174,9 @@ fn durations(attributes: &Attributes, diag: &mut Diagnostics) {
     }
     let ttl = parsed(attributes.ttl.as_ref(), Ttl::parse, diag);
     let poll_interval = parsed(attributes.poll_interval.as_ref(), PollInterval::parse, diag);
-    if let (Some(ttl), Some(poll_interval), Some(text)) = (ttl, poll_interval, &attributes.poll_interval) {
-        if let Err(error) = poll_interval.check_within(ttl) {
-            diag.error(&text.literal, error);
-        }
+    if let (Some(ttl), Some(poll_interval), Some(text)) = (ttl, poll_interval, &attributes.poll_interval)
+        && let Err(error) = poll_interval.check_within(ttl)
+    {
+        diag.error(&text.literal, error);
     }
 }

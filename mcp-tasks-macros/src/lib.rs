@@ -21,8 +21,11 @@ use proc_macro::TokenStream;
 /// arguments but given by the server are parameters of the types `ToolContext`, `State<T>` and `Caller`, known by these
 /// names; `Args<T>` takes all arguments in one type. A function that is not async runs on a thread where it may block.
 ///
-/// Beside the function a type of the same name stands for the tool, for registration by hand. Every tool of the program
-/// is otherwise collected at link time.
+/// Beside the function a type of the same name stands for the tool, for registration by hand, so there can be no other
+/// type and no module of that name there. Every tool of the program is otherwise collected at link time.
+///
+/// It works on free functions, also inside another function; not on methods, generic, `unsafe`, `extern` or `const`
+/// functions, and its arguments own what they hold.
 ///
 /// | key | value | without it |
 /// |---|---|---|

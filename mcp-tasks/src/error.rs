@@ -14,7 +14,7 @@ use crate::context::ElicitError;
 ///
 /// Like `anyhow::Error` it does not implement [`std::error::Error`], so that `?` turns every error into one:
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::{ToolError, mcp_tool};
 ///
 /// #[mcp_tool]

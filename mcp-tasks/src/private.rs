@@ -208,3 +208,53 @@ pub fn invalid_arguments(tool: &str, problems: &[ArgumentProblem]) -> CallToolRe
 
 /// For the derive: fails on the type of a field that a form cannot have.
 pub const fn assert_field<T: ElicitField>() {}
+
+/// The engine without a wire in front of it, for the project's own benchmarks.
+#[derive(Debug, Clone)]
+pub struct Direct(crate::TaskRuntime);
+
+impl Direct {
+    /// The engine of `runtime`.
+    #[must_use]
+    pub const fn new(runtime: crate::TaskRuntime) -> Self {
+        Self(runtime)
+    }
+
+    fn client() -> Result<crate::engine::Client, serde_json::Error> {
+        Ok(crate::engine::Client {
+            caller: Caller::anonymous(),
+            capabilities: serde_json::from_str(r#"{"elicitation":{}}"#)?,
+            trace: None,
+        })
+    }
+
+    /// Creates a task, as a `tools/call` whose checks are done would.
+    pub async fn create(
+        &self,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<Arc<mcp_tasks_core::TaskRecord>, Box<dyn std::error::Error + Send + Sync>> {
+        let engine = &self.0.engine;
+        let tool = engine.registry().get(tool).ok_or("no such tool")?;
+        let new = crate::engine::NewTask {
+            tool,
+            arguments: mcp_tasks_core::Json::of(arguments)?,
+            client: Self::client()?,
+        };
+        Ok(engine.create(new).await?)
+    }
+
+    /// Looks a task up, as `tasks/get` does.
+    pub async fn get(&self, id: &mcp_tasks_core::TaskId) -> Result<Arc<mcp_tasks_core::TaskRecord>, rmcp::ErrorData> {
+        self.0.engine.get(id, None).await
+    }
+
+    /// Answers, as `tasks/update` does.
+    pub async fn answer(
+        &self,
+        id: &mcp_tasks_core::TaskId,
+        responses: std::collections::BTreeMap<String, mcp_tasks_core::Json>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.0.engine.answer(id, &Self::client()?, responses).await?)
+    }
+}

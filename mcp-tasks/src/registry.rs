@@ -80,8 +80,8 @@ impl Registry {
         let collected = inventory::iter::<ToolDescriptor>.into_iter().filter(|_| use_inventory);
         let mut descriptors: Vec<ToolDescriptor> = explicit.into_iter().chain(collected.copied()).collect();
         // By place, so that problems come in the order of the source, and the linker's order never shows.
-        descriptors.sort_by_key(|tool| (tool.source(), tool.name()));
-        descriptors.dedup_by_key(|tool| (tool.source(), tool.name()));
+        descriptors.sort_by_key(ToolDescriptor::source);
+        descriptors.dedup_by_key(|tool| tool.source());
 
         let mut keys: Vec<String> = settings::KEYS.iter().map(|key| (*key).to_owned()).collect();
         let mut tools: BTreeMap<Arc<str>, Arc<RegisteredTool>> = BTreeMap::new();
@@ -321,3 +321,6 @@ fn annotations(tool: &ToolDescriptor) -> Option<ToolAnnotations> {
         .any(Option::is_some)
         .then(|| ToolAnnotations::from_raw(None, read_only, destructive, idempotent, open_world))
 }
+
+#[cfg(test)]
+mod tests;

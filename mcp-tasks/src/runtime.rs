@@ -49,7 +49,6 @@ impl fmt::Debug for TaskRuntime {
 impl TaskRuntime {
     /// A runtime with the tools collected at link time, configuration from the environment and a file, and the memory
     /// store, unless told otherwise.
-    #[must_use]
     pub fn builder() -> TaskRuntimeBuilder {
         TaskRuntimeBuilder::default()
     }

@@ -61,9 +61,7 @@ impl Kind {
             Self::Boolean => Err(must_be("true or false", value)),
             Self::OneOf(options) => check_option(options, value).map(|()| value.clone()),
             Self::SomeOf { options, count } => {
-                let chosen = value
-                    .as_array()
-                    .ok_or_else(|| must_be("a list of choices", value))?;
+                let chosen = value.as_array().ok_or_else(|| must_be("a list of choices", value))?;
                 count.check(chosen.len(), "choice")?;
                 chosen
                     .iter()
@@ -88,9 +86,7 @@ impl Range {
             _ => return Ok(()),
         };
         let plural = if bound == 1 { "" } else { "s" };
-        Err(format!(
-            "must have {words} {bound} {unit}{plural}, not {length}"
-        ))
+        Err(format!("must have {words} {bound} {unit}{plural}, not {length}"))
     }
 }
 
@@ -182,10 +178,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const ANY: Range = Range {
-        min: None,
-        max: None,
-    };
+    const ANY: Range = Range { min: None, max: None };
 
     fn number(whole: bool, minimum: &str, maximum: &str) -> Kind {
         let bound = |text: &str| serde_json::from_str(text).ok();
@@ -204,10 +197,7 @@ mod tests {
     #[test]
     fn integers_beyond_doubles_are_exact() {
         let kind = number(true, "-9223372036854775808", "9007199254740993");
-        assert_eq!(
-            check(&kind, "9007199254740993").as_deref(),
-            Ok("9007199254740993")
-        );
+        assert_eq!(check(&kind, "9007199254740993").as_deref(), Ok("9007199254740993"));
         assert_eq!(
             check(&kind, "-9223372036854775808").as_deref(),
             Ok("-9223372036854775808")
@@ -239,10 +229,7 @@ mod tests {
         for good in ["0.5", "1", "1.5"] {
             assert_eq!(check(&kind, good).as_deref(), Ok(good));
         }
-        assert_eq!(
-            check(&kind, "0.25").unwrap_err(),
-            "must be at least 0.5, not 0.25"
-        );
+        assert_eq!(check(&kind, "0.25").unwrap_err(), "must be at least 0.5, not 0.25");
         assert_eq!(check(&kind, "2").unwrap_err(), "must be at most 1.5, not 2");
         assert_eq!(
             check(&kind, "\"1\"").unwrap_err(),
@@ -303,11 +290,7 @@ mod tests {
             some.check(&json!(["o1", "o2", "o3"])).unwrap_err(),
             "must have at most 2 choices, not 3"
         );
-        assert!(
-            some.check(&json!(["o1", null]))
-                .unwrap_err()
-                .ends_with("not null")
-        );
+        assert!(some.check(&json!(["o1", null])).unwrap_err().ends_with("not null"));
         assert_eq!(
             some.check(&json!("o1")).unwrap_err(),
             "must be a list of choices, not the text \"o1\""
@@ -321,10 +304,7 @@ mod tests {
         let reason = Kind::Boolean.check(&json!(long)).unwrap_err();
         assert_eq!(
             reason,
-            format!(
-                "must be true or false, not the text \"{}…\"",
-                "ä".repeat(40)
-            )
+            format!("must be true or false, not the text \"{}…\"", "ä".repeat(40))
         );
         assert!(
             Kind::Boolean

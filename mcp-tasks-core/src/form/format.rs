@@ -57,9 +57,9 @@ fn is_email(text: &str) -> bool {
     };
     text.len() <= 254
         && (1..=64).contains(&local.len())
-        && !local.chars().any(|c| {
-            c.is_whitespace() || c.is_control() || matches!(c, '@' | '<' | '>' | ',' | ';')
-        })
+        && !local
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '@' | '<' | '>' | ',' | ';'))
         && domain.split('.').all(label)
 }
 
@@ -75,9 +75,7 @@ fn is_uri(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
         && !rest.is_empty()
         && !rest.chars().any(|c| {
-            c.is_whitespace()
-                || c.is_control()
-                || matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
+            c.is_whitespace() || c.is_control() || matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
         })
         && rest.split('%').skip(1).all(|after| {
             let mut digits = after.chars();
@@ -93,38 +91,26 @@ fn is_date(text: &str) -> bool {
 /// RFC 3339 `date-time`, with at most nine digits of a second's fraction. Again the shape first: the parser would take a
 /// text without seconds, with a blank for the `T`, or with the name of a time zone.
 fn is_date_time(text: &str) -> bool {
-    let Some((head, tail)) = text
-        .as_bytes()
-        .split_at_checked("0000-00-00T00:00:00".len())
-    else {
+    let Some((head, tail)) = text.as_bytes().split_at_checked("0000-00-00T00:00:00".len()) else {
         return false;
     };
-    let fraction = tail
-        .iter()
-        .skip(1)
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
+    let fraction = tail.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
     let offset = match tail.first() {
         Some(b'.') if fraction > 0 => &tail[1 + fraction..],
         _ => tail,
     };
     has_shape(head, b"0000-00-00T00:00:00")
-        && (offset.eq_ignore_ascii_case(b"Z")
-            || has_shape(offset, b"+00:00")
-            || has_shape(offset, b"-00:00"))
+        && (offset.eq_ignore_ascii_case(b"Z") || has_shape(offset, b"+00:00") || has_shape(offset, b"-00:00"))
         && text.parse::<Timestamp>().is_ok()
 }
 
 /// Whether the text has a digit wherever the shape has `0`, and the same character elsewhere, letters in either case.
 fn has_shape(text: &[u8], shape: &[u8]) -> bool {
     text.len() == shape.len()
-        && text
-            .iter()
-            .zip(shape)
-            .all(|(byte, expected)| match expected {
-                b'0' => byte.is_ascii_digit(),
-                _ => byte.eq_ignore_ascii_case(expected),
-            })
+        && text.iter().zip(shape).all(|(byte, expected)| match expected {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte.eq_ignore_ascii_case(expected),
+        })
 }
 
 #[cfg(test)]

@@ -26,19 +26,14 @@ pub(super) fn parse(json: &str) -> Result<Vec<Field>, FormError> {
             "$schema" | "additionalProperties" => {}
             annotation if is_annotation(annotation) => {}
             other => {
-                return Err(form_error(format!(
-                    "`{other}` is no keyword of forms; {ROOT_KEYWORDS}"
-                )));
+                return Err(form_error(format!("`{other}` is no keyword of forms; {ROOT_KEYWORDS}")));
             }
         }
     }
     if !is_object {
-        return Err(form_error(format!(
-            "its `type` is not \"object\"; {ROOT_KEYWORDS}"
-        )));
+        return Err(form_error(format!("its `type` is not \"object\"; {ROOT_KEYWORDS}")));
     }
-    let properties =
-        properties.ok_or_else(|| form_error(format!("it has no `properties`; {ROOT_KEYWORDS}")))?;
+    let properties = properties.ok_or_else(|| form_error(format!("it has no `properties`; {ROOT_KEYWORDS}")))?;
     if let Some(unknown) = required
         .iter()
         .find(|name| !properties.iter().any(|(property, _)| property == *name))
@@ -58,10 +53,7 @@ pub(super) fn parse(json: &str) -> Result<Vec<Field>, FormError> {
                     required,
                     kind,
                 }),
-                Err(problem) => Err(FormError::Field {
-                    field: name,
-                    problem,
-                }),
+                Err(problem) => Err(FormError::Field { field: name, problem }),
             }
         })
         .collect()
@@ -71,8 +63,7 @@ const ROOT_KEYWORDS: &str = "a form is an object with `type`, `properties` and `
 
 /// Keywords that say something about a schema and constrain nothing.
 fn is_annotation(keyword: &str) -> bool {
-    matches!(keyword, "title" | "description" | "$comment" | "examples")
-        || keyword.starts_with("x-")
+    matches!(keyword, "title" | "description" | "$comment" | "examples") || keyword.starts_with("x-")
 }
 
 fn form_error(problem: String) -> FormError {
@@ -87,9 +78,7 @@ fn decode<T: DeserializeOwned>(json: &str) -> Result<T, FormError> {
 fn parse_field(schema: &Value) -> Result<(Kind, Option<String>), String> {
     let schema = schema.as_object().ok_or("its schema is not an object")?;
     if schema.contains_key("$ref") {
-        return Err(
-            "`$ref` is not followed by clients; write the schema out in its place".to_owned(),
-        );
+        return Err("`$ref` is not followed by clients; write the schema out in its place".to_owned());
     }
     let kind = match schema.get("type") {
         Some(Value::String(name)) => match name.as_str() {
@@ -101,9 +90,7 @@ fn parse_field(schema: &Value) -> Result<(Kind, Option<String>), String> {
             }
             "array" => parse_array(schema)?,
             "object" => {
-                return Err(
-                    "forms are flat; take the fields of the object into the form".to_owned(),
-                );
+                return Err("forms are flat; take the fields of the object into the form".to_owned());
             }
             other => return Err(format!("the type `{other}` is none of {TYPES}")),
         },
@@ -139,9 +126,10 @@ fn parse_string(schema: &Map<String, Value>) -> Result<Kind, String> {
     }
     only(schema, &["minLength", "maxLength", "format"])?;
     let format = match text(schema, "format")? {
-        Some(name) => Some(Format::parse(name).ok_or_else(|| {
-            format!("the format `{name}` is none of `email`, `uri`, `date` and `date-time`")
-        })?),
+        Some(name) => Some(
+            Format::parse(name)
+                .ok_or_else(|| format!("the format `{name}` is none of `email`, `uri`, `date` and `date-time`"))?,
+        ),
         None => None,
     };
     Ok(Kind::Text {
@@ -154,9 +142,7 @@ fn parse_number(schema: &Map<String, Value>, whole: bool) -> Result<Kind, String
     only(schema, &["minimum", "maximum"])?;
     let (minimum, maximum) = (number(schema, "minimum")?, number(schema, "maximum")?);
     if let (Some(min), Some(max)) = (&minimum, &maximum)
-        && Exact::of(min)
-            .compare(Exact::of(max))
-            .is_none_or(|order| order.is_gt())
+        && Exact::of(min).compare(Exact::of(max)).is_none_or(|order| order.is_gt())
     {
         return Err("`minimum` is above `maximum`, so no answer fits".to_owned());
     }
@@ -180,7 +166,10 @@ fn parse_array(schema: &Map<String, Value>) -> Result<Kind, String> {
         only(items, &["enum"])?;
         texts(items, "enum")?
     } else {
-        return Err("the `items` of an array are choices, in `enum` or `anyOf`; lists of anything else do not fit a form".to_owned());
+        return Err(
+            "the `items` of an array are choices, in `enum` or `anyOf`; lists of anything else do not fit a form"
+                .to_owned(),
+        );
     };
     // `schema.ts` wants the type beside `enum` and has none beside `anyOf`.
     let typed = items.get("type").map(|kind| kind == "string");
@@ -195,15 +184,10 @@ fn parse_array(schema: &Map<String, Value>) -> Result<Kind, String> {
 
 /// Refuses every keyword but these, `type`, `default` and annotations.
 fn only(schema: &Map<String, Value>, keywords: &[&str]) -> Result<(), String> {
-    let known = |keyword: &str| {
-        matches!(keyword, "type" | "default")
-            || is_annotation(keyword)
-            || keywords.contains(&keyword)
-    };
+    let known =
+        |keyword: &str| matches!(keyword, "type" | "default") || is_annotation(keyword) || keywords.contains(&keyword);
     match schema.keys().find(|keyword| !known(keyword)) {
-        Some(unknown) if keywords.is_empty() => {
-            Err(format!("`{unknown}` is no keyword of its kind of field"))
-        }
+        Some(unknown) if keywords.is_empty() => Err(format!("`{unknown}` is no keyword of its kind of field")),
         Some(unknown) => Err(format!(
             "`{unknown}` is no keyword of its kind of field, which has `{}`",
             keywords.join("`, `")
@@ -236,11 +220,8 @@ fn texts(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, Stri
 }
 
 fn titled_options(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, String> {
-    let wrong = || {
-        format!(
-            "`{keyword}` is not a list of `{{\"const\": text, \"title\": text}}` with at least one in it"
-        )
-    };
+    let wrong =
+        || format!("`{keyword}` is not a list of `{{\"const\": text, \"title\": text}}` with at least one in it");
     let items = schema
         .get(keyword)
         .and_then(Value::as_array)
@@ -262,22 +243,19 @@ fn titled_options(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<Stri
 fn number(schema: &Map<String, Value>, keyword: &str) -> Result<Option<Number>, String> {
     match schema.get(keyword) {
         None => Ok(None),
-        Some(Value::Number(number)) if Exact::of(number) != Exact::Beyond => {
-            Ok(Some(number.clone()))
-        }
+        Some(Value::Number(number)) if Exact::of(number) != Exact::Beyond => Ok(Some(number.clone())),
         Some(_) => Err(format!("`{keyword}` is not a number")),
     }
 }
 
 fn range(schema: &Map<String, Value>, min: &str, max: &str) -> Result<Range, String> {
-    let bound =
-        |keyword: &str| match number(schema, keyword)?.map(|number| Exact::of(&number).integer()) {
-            None => Ok(None),
-            Some(whole) => match whole.and_then(|whole| u64::try_from(whole).ok()) {
-                Some(whole) => Ok(Some(whole)),
-                None => Err(format!("`{keyword}` is not a whole number from 0 on")),
-            },
-        };
+    let bound = |keyword: &str| match number(schema, keyword)?.map(|number| Exact::of(&number).integer()) {
+        None => Ok(None),
+        Some(whole) => match whole.and_then(|whole| u64::try_from(whole).ok()) {
+            Some(whole) => Ok(Some(whole)),
+            None => Err(format!("`{keyword}` is not a whole number from 0 on")),
+        },
+    };
     let range = Range {
         min: bound(min)?,
         max: bound(max)?,
@@ -363,10 +341,7 @@ mod tests {
                 r#"{"type":"array","items":{"type":"integer","enum":["1"]}}"#,
                 "of the type `string`",
             ),
-            (
-                r#"{"type":"array","items":{"enum":["a"]}}"#,
-                "of the type `string`",
-            ),
+            (r#"{"type":"array","items":{"enum":["a"]}}"#, "of the type `string`"),
             (r#"{"type":"array"}"#, "needs `items`"),
             (r##"{"$ref":"#/$defs/Codec"}"##, "`$ref` is not followed"),
             (
@@ -377,10 +352,7 @@ mod tests {
             (r#"{"enum":["a"]}"#, "it has no `type`"),
             (r#"{}"#, "it has no `type`"),
             (r#"true"#, "its schema is not an object"),
-            (
-                r#"{"type":"string","pattern":"^a"}"#,
-                "`pattern` is no keyword",
-            ),
+            (r#"{"type":"string","pattern":"^a"}"#, "`pattern` is no keyword"),
             (r#"{"type":"string","format":"ipv4"}"#, "the format `ipv4`"),
             (
                 r#"{"type":"string","minLength":-1}"#,
@@ -394,18 +366,12 @@ mod tests {
                 r#"{"type":"string","minLength":3,"maxLength":2}"#,
                 "`minLength` is above `maxLength`",
             ),
-            (
-                r#"{"type":"integer","format":"uint32"}"#,
-                "`format` is no keyword",
-            ),
+            (r#"{"type":"integer","format":"uint32"}"#, "`format` is no keyword"),
             (
                 r#"{"type":"number","exclusiveMinimum":0}"#,
                 "which has `minimum`, `maximum`",
             ),
-            (
-                r#"{"type":"number","minimum":"0"}"#,
-                "`minimum` is not a number",
-            ),
+            (r#"{"type":"number","minimum":"0"}"#, "`minimum` is not a number"),
             (
                 r#"{"type":"number","minimum":2,"maximum":1.5}"#,
                 "`minimum` is above `maximum`",
@@ -414,10 +380,7 @@ mod tests {
                 r#"{"type":"integer","default":1.5}"#,
                 "its `default` does not fit it: it must be a whole number",
             ),
-            (
-                r#"{"type":"boolean","const":true}"#,
-                "`const` is no keyword",
-            ),
+            (r#"{"type":"boolean","const":true}"#, "`const` is no keyword"),
             (r#"{"type":"string","enum":[]}"#, "at least one in it"),
             (r#"{"type":"string","enum":["a",1]}"#, "not a list of texts"),
             (
@@ -440,10 +403,7 @@ mod tests {
         ];
         for (schema, expected) in table {
             let error = one(schema).expect_err(schema).to_string();
-            assert!(
-                error.starts_with("the field `f` does not fit"),
-                "{schema}: {error}"
-            );
+            assert!(error.starts_with("the field `f` does not fit"), "{schema}: {error}");
             assert!(error.contains(expected), "{schema}: {error}");
         }
     }
@@ -457,10 +417,7 @@ mod tests {
             (r#"{"type":"string"}"#, "`type` is not \"object\""),
             (r#"{"type":"object"}"#, "no `properties`"),
             (r#"{"type":"object","properties":[]}"#, "expected an object"),
-            (
-                r#"{"type":"object","properties":{},"required":["a"]}"#,
-                "requires `a`",
-            ),
+            (r#"{"type":"object","properties":{},"required":["a"]}"#, "requires `a`"),
             (
                 r#"{"type":"object","properties":{},"required":"a"}"#,
                 "expected a sequence",

@@ -1,111 +1,13 @@
 //! The replay machine of one execution.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::{Divergence, Entry, EntryKind, Fingerprint, InputKind, Ledger, Mismatch, label};
+use super::question::{Asked, Fault, Looked, MOST_BYTES, MOST_ENTRIES, Question, Slept, base_key, first_key};
+use super::{Divergence, Entry, EntryKind, Fingerprint, Ledger, Mismatch, label};
 use crate::record::InputRequest;
-use crate::Json;
+use crate::{Json, Timestamp};
 
-/// A question, as the body puts it.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Question<'a> {
-    /// What it asks of the client.
-    pub kind: InputKind,
-    /// The author's key; without one the key is `elicit-<ordinal>`.
-    pub key: Option<&'a str>,
-    /// What is asked, in few words.
-    pub label: &'a str,
-    /// The request as it would go to the client: method and params.
-    pub request: &'a Json,
-    /// The hash of the request.
-    pub fingerprint: Fingerprint,
-    /// Why the client cannot be asked, as the refusal to record; absent if it can be.
-    pub refusal: Option<&'a Json>,
-}
-
-impl<'a> Question<'a> {
-    /// A question that the client can be asked, under the key the ordinal gives.
-    #[must_use]
-    pub const fn new(
-        kind: InputKind,
-        label: &'a str,
-        request: &'a Json,
-        fingerprint: Fingerprint,
-    ) -> Self {
-        Self {
-            kind,
-            key: None,
-            label,
-            request,
-            fingerprint,
-            refusal: None,
-        }
-    }
-}
-
-/// What became of a look into the ledger.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Looked {
-    /// The recorded response, delivered with this look: the body goes on with it.
-    Delivered {
-        /// What kind of entry it was; [`EntryKind::Refusal`] where a question was not answered.
-        kind: EntryKind,
-        /// The response.
-        response: Json,
-    },
-    /// There is an answer, but its turn has not come: the body waits.
-    Held,
-    /// Nothing is recorded at this place.
-    Absent,
-    /// Something else is recorded at this place: the run is over, see [`Cursor::mismatch`].
-    Diverged,
-}
-
-/// What became of a question that was put.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Asked {
-    /// The answer, or the refusal, delivered.
-    Delivered {
-        /// What kind of entry it was.
-        kind: EntryKind,
-        /// The response.
-        response: Json,
-    },
-    /// The body waits: the question is open, or its answer's turn has not come, or the run is over.
-    Pending,
-}
-
-/// A mistake in the body that no replay can mend; it fails the task.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// Two questions of one task under one key (Tasks extension, "Task Update Requests": a key must be unique over the
-    /// lifetime of a task).
-    #[error("the key {key:?} was used for two questions of this task; give each question a key of its own")]
-    KeyUsedTwice {
-        /// The key.
-        key: Box<str>,
-    },
-    /// A key in the space the framework uses itself.
-    #[error("the key {key:?} cannot be used: a key is not empty, has no `~` and does not start with `elicit-`")]
-    KeyReserved {
-        /// The key.
-        key: Box<str>,
-    },
-}
-
-/// What one write has to store when the body is parked.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Suspension {
-    /// The ledger as it stands.
-    pub ledger: Ledger,
-    /// The questions to publish, in the order of their ordinals.
-    pub open: Vec<InputRequest>,
-}
+mod between_polls;
 
 #[derive(Debug)]
 struct Slot {
@@ -114,18 +16,33 @@ struct Slot {
     recorded: bool,
     /// In the store: a step's result reaches the body only then.
     durable: bool,
+    /// The body got it in this run.
+    delivered: bool,
 }
 
 /// Replays a ledger to one run of a body, and records what the run adds.
 ///
 /// The machine is synchronous: whoever polls the body calls it from within the `ctx` futures, and asks it between polls
-/// what to do. The rules, in short:
+/// what to do. The rules:
 ///
-/// * An ordinal is taken when the call is *made* ([`Cursor::take_ordinal`]); everything else happens when it is polled.
-/// * A recorded answer is delivered when every earlier turn has been delivered and as many ordinals have been taken as
-///   when it was delivered first, so that concurrent branches of a body meet in the order in which they met before.
-/// * Answers without a turn come after all that have one.
-/// * Once a question is open, nothing that this run adds is delivered any more: the run is about to end.
+/// * **Ordinals.** A call takes its place when it is *made* ([`Cursor::take_ordinal`]); everything else happens when it
+///   is polled. A place can stay without an entry.
+/// * **Turns.** A recorded answer is delivered when every earlier turn has been delivered and as many ordinals have been
+///   taken as when it was delivered first, so that concurrent branches of a body meet in the order in which they met
+///   before. Answers without a turn come after all that have one.
+/// * **Catching up.** Nothing new starts (no step, no question, no wait, no reading of the clock) until the body is
+///   where it was when the ledger was written: every turn delivered, as many ordinals taken, and a poll gone by in which
+///   no further recorded answer reached it. So the loser of a recorded race is not started again, and no question is
+///   asked by a branch that is about to be dropped. [`Cursor::settle`] tells when.
+/// * **Closing.** Once a question is open, no step and no wait starts, further questions join it, and nothing that this
+///   run adds is delivered any more: the run is about to end.
+///
+/// # Between polls
+///
+/// After every poll that left the body pending, in this order: [`fault`](Cursor::fault) and
+/// [`mismatch`](Cursor::mismatch) end the run; [`settle`](Cursor::settle) may want another poll at once;
+/// [`can_suspend`](Cursor::can_suspend) parks the run; [`is_unsaved`](Cursor::is_unsaved) asks for a write;
+/// [`is_blocked`](Cursor::is_blocked) means that only something outside can help.
 ///
 /// ```
 /// use mcp_tasks_core::{Cursor, EntryKind, Fingerprint, Json, Ledger, Looked};
@@ -149,14 +66,25 @@ struct Slot {
 pub struct Cursor {
     slots: BTreeMap<u32, Slot>,
     issued: u32,
+    /// How many turns the ledger holds, and how many calls the body had made when it was written.
     recorded_turns: u32,
+    floor: u32,
+    /// Recorded entries that this run has not delivered.
+    undelivered: usize,
     next_turn: u32,
+    /// Whether the replay has caught up.
+    live: bool,
+    /// Since [`Cursor::settle`] was asked last: whether the body got on, and whether a call was told to wait for the
+    /// replay.
+    moved: bool,
+    waiting: bool,
     open: BTreeMap<u32, InputRequest>,
     running: u32,
-    held: BTreeSet<u32>,
     /// Ordinals by the key their question was published under.
     keys: BTreeMap<Box<str>, u32>,
     unsaved: bool,
+    /// The bytes of all responses.
+    bytes: usize,
     mismatch: Option<Mismatch>,
     fault: Option<Fault>,
 }
@@ -167,6 +95,7 @@ impl Cursor {
     pub fn new(ledger: &Ledger) -> Self {
         let mut keys = BTreeMap::new();
         let mut recorded_turns = 0;
+        let mut floor = 0;
         let mut slots = BTreeMap::new();
         for entry in ledger.entries() {
             if let Some(key) = &entry.key {
@@ -175,25 +104,30 @@ impl Cursor {
             if let Some(turn) = entry.turn {
                 recorded_turns = recorded_turns.max(turn.saturating_add(1));
             }
-            slots.insert(
-                entry.ordinal,
-                Slot {
-                    entry: entry.clone(),
-                    recorded: true,
-                    durable: true,
-                },
-            );
+            floor = floor.max(entry.issued);
+            let slot = Slot {
+                entry: entry.clone(),
+                recorded: true,
+                durable: true,
+                delivered: false,
+            };
+            slots.insert(entry.ordinal, slot);
         }
         Self {
+            undelivered: slots.len(),
             slots,
             issued: 0,
             recorded_turns,
+            floor,
             next_turn: 0,
+            live: false,
+            moved: false,
+            waiting: false,
             open: BTreeMap::new(),
             running: 0,
-            held: BTreeSet::new(),
             keys,
             unsaved: false,
+            bytes: ledger.entries().iter().map(|entry| entry.response.get().len()).sum(),
             mismatch: None,
             fault: None,
         }
@@ -203,17 +137,12 @@ impl Cursor {
     pub fn take_ordinal(&mut self) -> u32 {
         let ordinal = self.issued;
         self.issued = self.issued.saturating_add(1);
+        self.moved = true;
         ordinal
     }
 
-    /// Looks for the answer to the call at `ordinal`.
-    pub fn look(
-        &mut self,
-        ordinal: u32,
-        kind: EntryKind,
-        what: &str,
-        fingerprint: Fingerprint,
-    ) -> Looked {
+    /// Looks for the answer to the call at `ordinal`. `kind` and `what` are for the report, the fingerprint decides.
+    pub fn look(&mut self, ordinal: u32, kind: EntryKind, what: &str, fingerprint: Fingerprint) -> Looked {
         if self.mismatch.is_some() {
             return Looked::Diverged;
         }
@@ -222,44 +151,85 @@ impl Cursor {
         };
         // A refusal stands for the question it refused, so only the fingerprint tells what was asked.
         if slot.entry.fingerprint != fingerprint {
-            self.mismatch = Some(Mismatch {
-                ordinal,
-                recorded: (slot.entry.kind, slot.entry.label.clone()),
-                divergence: Divergence::Different {
-                    attempted: (kind, label(what)),
-                },
-                schema_changed: None,
-            });
+            let attempted = (kind, label(what));
+            let divergence = Divergence::Different { attempted };
+            self.mismatch = Some(Mismatch::at(&slot.entry, divergence));
             return Looked::Diverged;
         }
-        let in_turn = match slot.entry.turn {
-            Some(turn) => turn <= self.next_turn,
-            None => self.next_turn >= self.recorded_turns,
-        };
-        let closing = !self.open.is_empty() && !slot.recorded;
-        if closing || !slot.durable {
-            return Looked::Held;
-        }
-        if !in_turn || self.issued < slot.entry.issued {
-            self.held.insert(ordinal);
-            return Looked::Held;
-        }
-        self.held.remove(&ordinal);
-        match slot.entry.turn {
-            None => {
+        if !slot.delivered {
+            let closing = !self.open.is_empty() && !slot.recorded;
+            if closing || !slot.durable {
+                return Looked::Held;
+            }
+            let in_turn = match slot.entry.turn {
+                Some(turn) => turn <= self.next_turn,
+                None => self.next_turn >= self.recorded_turns,
+            };
+            if !in_turn || self.issued < slot.entry.issued {
+                self.waiting = true;
+                return Looked::Held;
+            }
+            if slot.entry.turn.is_none() {
                 slot.entry.turn = Some(self.next_turn);
                 slot.entry.issued = self.issued;
-                self.next_turn = self.next_turn.saturating_add(1);
             }
-            // A turn that was delivered in this run already is the same answer, looked at again.
-            Some(turn) if turn == self.next_turn => {
-                self.next_turn = self.next_turn.saturating_add(1);
-            }
-            Some(_) => {}
+            slot.delivered = true;
+            self.next_turn = self.next_turn.saturating_add(1);
+            self.undelivered -= usize::from(slot.recorded);
+            self.moved = true;
         }
         Looked::Delivered {
             kind: slot.entry.kind,
             response: slot.entry.response.clone(),
+        }
+    }
+
+    /// Answers a call that needs nobody to answer it: the clock, random bytes, facts about the client, the point of
+    /// deferral. `response` is called when nothing is recorded and something new may start; it is stored with whatever
+    /// is stored next.
+    pub fn record(
+        &mut self,
+        ordinal: u32,
+        kind: EntryKind,
+        what: &str,
+        fingerprint: Fingerprint,
+        response: impl FnOnce() -> Json,
+    ) -> Looked {
+        match self.look(ordinal, kind, what, fingerprint) {
+            Looked::Absent => {}
+            looked => return looked,
+        }
+        if self.is_asking() || !self.may_start() {
+            return Looked::Held;
+        }
+        self.insert(ordinal, kind, what, fingerprint, response(), true);
+        self.look(ordinal, kind, what, fingerprint)
+    }
+
+    /// A wait: until the recorded instant, or, if none is recorded, until `wake`, which is recorded and has to be
+    /// stored, so that the wait does not begin anew on another node.
+    pub fn sleep(&mut self, ordinal: u32, fingerprint: Fingerprint, wake: Timestamp, now: Timestamp) -> Slept {
+        const KIND: EntryKind = EntryKind::Sleep;
+        let is_new = !self.slots.contains_key(&ordinal) && self.mismatch.is_none();
+        if is_new {
+            if self.is_asking() || !self.may_start() {
+                return Slept::Held;
+            }
+            self.insert(ordinal, KIND, "", fingerprint, wake.to_json(), true);
+            self.unsaved = true;
+        }
+        if let Some(Slot { entry, .. }) = self.slots.get(&ordinal)
+            && entry.fingerprint == fingerprint
+            && entry.turn.is_none()
+            && let Ok(wake) = entry.response.decode::<Timestamp>()
+            && now < wake
+        {
+            return Slept::Until(wake);
+        }
+        match self.look(ordinal, KIND, "", fingerprint) {
+            Looked::Delivered { .. } => Slept::Over,
+            Looked::Held | Looked::Absent => Slept::Held,
+            Looked::Diverged => Slept::Diverged,
         }
     }
 
@@ -271,19 +241,13 @@ impl Cursor {
             Looked::Held | Looked::Diverged => return Asked::Pending,
             Looked::Absent => {}
         }
-        if self.fault.is_some() || self.open.contains_key(&ordinal) {
+        if self.open.contains_key(&ordinal) || !self.may_start() {
             return Asked::Pending;
         }
         if let Some(refusal) = question.refusal {
-            self.insert(
-                ordinal,
-                EntryKind::Refusal,
-                question.label,
-                question.fingerprint,
-                refusal.clone(),
-                true,
-            );
-            return match self.look(ordinal, kind, question.label, question.fingerprint) {
+            let (what, print) = (question.label, question.fingerprint);
+            self.insert(ordinal, EntryKind::Refusal, what, print, refusal.clone(), true);
+            return match self.look(ordinal, kind, what, print) {
                 Looked::Delivered { kind, response } => Asked::Delivered { kind, response },
                 _ => Asked::Pending,
             };
@@ -305,13 +269,7 @@ impl Cursor {
     }
 
     fn claim_key(&mut self, ordinal: u32, key: Option<&str>) -> Result<Box<str>, Fault> {
-        let key: Box<str> = match key {
-            None => format!("{OWN_KEYS}{ordinal}").into(),
-            Some(key) if key.is_empty() || key.contains('~') || key.starts_with(OWN_KEYS) => {
-                return Err(Fault::KeyReserved { key: key.into() });
-            }
-            Some(key) => key.into(),
-        };
+        let key = first_key(ordinal, key)?;
         match self.keys.insert(key.clone(), ordinal) {
             Some(other) if other != ordinal => Err(Fault::KeyUsedTwice { key }),
             _ => Ok(key),
@@ -319,10 +277,10 @@ impl Cursor {
     }
 
     /// Whether a step that nothing is recorded for may start now; if so it counts as running until it is finished or
-    /// abandoned. No step starts once a question is open.
+    /// abandoned. If not it waits, and asks again when it is polled again.
     #[must_use]
     pub fn begin_step(&mut self) -> bool {
-        if !self.open.is_empty() || self.mismatch.is_some() {
+        if self.is_asking() || !self.may_start() {
             return false;
         }
         self.running += 1;
@@ -335,13 +293,7 @@ impl Cursor {
     }
 
     /// A running step ended: its result is recorded, and reaches the body once it is stored.
-    pub fn finish_step(
-        &mut self,
-        ordinal: u32,
-        name: &str,
-        fingerprint: Fingerprint,
-        response: Json,
-    ) {
+    pub fn finish_step(&mut self, ordinal: u32, name: &str, fingerprint: Fingerprint, response: Json) {
         self.running = self.running.saturating_sub(1);
         self.insert(ordinal, EntryKind::Step, name, fingerprint, response, false);
         self.unsaved = true;
@@ -356,6 +308,11 @@ impl Cursor {
         response: Json,
         durable: bool,
     ) {
+        self.bytes = self.bytes.saturating_add(response.get().len());
+        if self.slots.len() >= MOST_ENTRIES || self.bytes > MOST_BYTES {
+            self.fault.get_or_insert(Fault::LedgerFull);
+            return;
+        }
         let entry = Entry {
             ordinal,
             kind,
@@ -366,137 +323,27 @@ impl Cursor {
             turn: None,
             issued: self.issued,
         };
-        self.slots.insert(
-            ordinal,
-            Slot {
-                entry,
-                recorded: false,
-                durable,
-            },
-        );
+        // An answer is never replaced, whatever the caller mixed up.
+        self.slots.entry(ordinal).or_insert(Slot {
+            entry,
+            recorded: false,
+            durable,
+            delivered: false,
+        });
     }
 
-    /// Whether a step's result waits to be stored.
-    #[must_use]
-    pub const fn is_unsaved(&self) -> bool {
-        self.unsaved
+    /// Whether the body has been told everything that had reached it, and has made every call it had made, when the
+    /// ledger was written.
+    const fn is_back(&self) -> bool {
+        self.next_turn >= self.recorded_turns && self.issued >= self.floor
     }
 
-    /// The ledger as it stands, for a write: what is not delivered yet is marked as known not to have been delivered
-    /// with this many calls made.
-    #[must_use]
-    pub fn ledger(&mut self) -> Ledger {
-        let issued = self.issued;
-        for slot in self.slots.values_mut() {
-            if slot.entry.turn.is_none() {
-                slot.entry.issued = slot.entry.issued.max(issued);
-            }
+    fn may_start(&mut self) -> bool {
+        // With nothing left to deliver there is no need to wait for a poll that delivers nothing.
+        self.live = self.live || (self.is_back() && self.undelivered == 0);
+        if !self.live {
+            self.waiting = true;
         }
-        self.unsaved = false;
-        Ledger::new(self.slots.values().map(|slot| slot.entry.clone()).collect())
+        self.live && self.mismatch.is_none() && self.fault.is_none()
     }
-
-    /// `ledger`, taken earlier with [`Cursor::ledger`], is stored: the steps in it may reach the body.
-    pub fn saved(&mut self, ledger: &Ledger) {
-        for entry in ledger.entries() {
-            if let Some(slot) = self.slots.get_mut(&entry.ordinal) {
-                slot.durable = true;
-            }
-        }
-    }
-
-    /// Whether a question is open: the run's result no longer counts, and it ends in a suspension.
-    #[must_use]
-    pub fn is_asking(&self) -> bool {
-        !self.open.is_empty()
-    }
-
-    /// Whether the run can be parked now: a question is open, no step runs, and every answer that was delivered before
-    /// has been delivered again.
-    #[must_use]
-    pub fn can_suspend(&self) -> bool {
-        self.is_asking() && self.running == 0 && self.next_turn >= self.recorded_turns
-    }
-
-    /// Parks the run: what the one write has to store.
-    #[must_use]
-    pub fn suspend(&mut self) -> Suspension {
-        let ledger = self.ledger();
-        let issued = self.issued;
-        let open = std::mem::take(&mut self.open)
-            .into_values()
-            .map(|mut request| {
-                request.issued = issued;
-                request
-            })
-            .collect();
-        Suspension { ledger, open }
-    }
-
-    /// Whether the run waits for answers whose turn has not come, and for nothing else that the machine knows of. If
-    /// nothing outside can wake the body either, their turn never comes: see [`Cursor::stalled`].
-    #[must_use]
-    pub fn is_blocked(&self) -> bool {
-        let asks_too_early = self.is_asking() && self.next_turn < self.recorded_turns;
-        self.running == 0 && !self.unsaved && (!self.held.is_empty() || asks_too_early)
-    }
-
-    /// Declares the run stalled: the body waits for recorded answers out of their order, and nothing can wake it.
-    pub fn stalled(&mut self) {
-        let due = Some(self.next_turn);
-        let blocking = self
-            .slots
-            .values()
-            .find(|slot| slot.recorded && slot.entry.turn == due)
-            .or_else(|| self.held.first().and_then(|ordinal| self.slots.get(ordinal)));
-        if let Some(slot) = blocking
-            && self.mismatch.is_none()
-        {
-            self.mismatch = Some(Mismatch {
-                ordinal: slot.entry.ordinal,
-                recorded: (slot.entry.kind, slot.entry.label.clone()),
-                divergence: Divergence::OutOfOrder,
-                schema_changed: None,
-            });
-        }
-    }
-
-    /// The body ended: a recorded call that it did not make this time is a mismatch.
-    pub fn finish(&mut self) {
-        let missed = self
-            .slots
-            .range(self.issued..)
-            .map(|(_, slot)| slot)
-            .find(|slot| slot.recorded);
-        if let Some(slot) = missed
-            && self.mismatch.is_none()
-        {
-            self.mismatch = Some(Mismatch {
-                ordinal: slot.entry.ordinal,
-                recorded: (slot.entry.kind, slot.entry.label.clone()),
-                divergence: Divergence::NotReached,
-                schema_changed: None,
-            });
-        }
-    }
-
-    /// The report, if the run left the recorded path. Nothing is delivered any more then.
-    #[must_use]
-    pub const fn mismatch(&self) -> Option<&Mismatch> {
-        self.mismatch.as_ref()
-    }
-
-    /// The mistake that fails the task, if the body made one.
-    #[must_use]
-    pub const fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
-    }
-}
-
-/// The keys the framework gives to questions whose author gave none.
-const OWN_KEYS: &str = "elicit-";
-
-/// The key of a question's first asking: `confirm` for `confirm~2`.
-fn base_key(key: &str) -> &str {
-    key.split_once('~').map_or(key, |(base, _)| base)
 }

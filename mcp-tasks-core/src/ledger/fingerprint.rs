@@ -308,9 +308,7 @@ mod tests {
         let text: String = ('\0'..='\u{7f}').chain("ä€😀\u{2028}".chars()).collect();
         let written = canonical_json(&json!(text));
         assert_eq!(serde_json::from_str::<String>(&written).unwrap(), text);
-        assert!(written.starts_with(
-            r#""\u0000\u0001\u0002\u0003\u0004\u0005\u0006\u0007\b\t\n\u000b\f\r\u000e"#
-        ));
+        assert!(written.starts_with(r#""\u0000\u0001\u0002\u0003\u0004\u0005\u0006\u0007\b\t\n\u000b\f\r\u000e"#));
         assert!(written.ends_with("~\u{7f}ä€😀\u{2028}\""));
     }
 
@@ -354,10 +352,7 @@ mod tests {
         let of = |kind: &str, name: &str| Fingerprint::of(kind, name, None);
         assert_ne!(of("step", "a"), of("ste", "pa"));
         assert_ne!(of("step", ""), of("", "step"));
-        assert_ne!(
-            of("s", "null"),
-            Fingerprint::of("s", "", Some(&Value::Null))
-        );
+        assert_ne!(of("s", "null"), Fingerprint::of("s", "", Some(&Value::Null)));
         assert_ne!(
             Fingerprint::of("s", "n", Some(&json!(1))),
             Fingerprint::of("s", "n", Some(&json!("1")))
@@ -376,10 +371,7 @@ mod tests {
         assert_eq!(format!("{fingerprint:?}"), format!("Fingerprint({hex})"));
         let json = serde_json::to_string(&fingerprint).unwrap();
         assert_eq!(json, format!("\"{hex}\""));
-        assert_eq!(
-            serde_json::from_str::<Fingerprint>(&json).unwrap(),
-            fingerprint
-        );
+        assert_eq!(serde_json::from_str::<Fingerprint>(&json).unwrap(), fingerprint);
         let bad = [
             String::new(),
             hex[1..].to_owned(),
@@ -390,11 +382,7 @@ mod tests {
             "ä".repeat(32),
         ];
         for bad in bad {
-            assert_eq!(
-                Fingerprint::from_hex(&bad),
-                Err(InvalidFingerprint),
-                "{bad}"
-            );
+            assert_eq!(Fingerprint::from_hex(&bad), Err(InvalidFingerprint), "{bad}");
             assert!(serde_json::from_value::<Fingerprint>(json!(bad)).is_err());
         }
     }

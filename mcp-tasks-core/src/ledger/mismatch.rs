@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::EntryKind;
+use super::{Entry, EntryKind};
 
 /// How a replay left the recorded path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +13,10 @@ pub enum Divergence {
         /// What is asked now: kind and label.
         attempted: (EntryKind, Box<str>),
     },
-    /// The body ended before it made the recorded call.
+    /// The body ended, or got stuck, without making the recorded call.
     NotReached,
+    /// The body made the call and ended without the answer, which had reached it when it was recorded.
+    NotAwaited,
     /// The body waits for this answer, but not for what had come before it when it was recorded.
     OutOfOrder,
 }
@@ -35,6 +37,17 @@ pub struct Mismatch {
     pub schema_changed: Option<bool>,
 }
 
+impl Mismatch {
+    pub(super) fn at(entry: &Entry, divergence: Divergence) -> Self {
+        Self {
+            ordinal: entry.ordinal,
+            recorded: (entry.kind, entry.label.clone()),
+            divergence,
+            schema_changed: None,
+        }
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, label) = &self.recorded;
@@ -53,7 +66,8 @@ impl fmt::Display for Mismatch {
             Divergence::Different {
                 attempted: (kind, label),
             } => write!(f, "and is {} {label:?} now", kind.as_str())?,
-            Divergence::NotReached => f.write_str("and the handler ended without making it now")?,
+            Divergence::NotReached => f.write_str("and the handler does not get there now")?,
+            Divergence::NotAwaited => f.write_str("and the handler ends without its answer now")?,
             Divergence::OutOfOrder => {
                 f.write_str("and the handler now waits for it without what came before it")?;
             }

@@ -145,11 +145,7 @@ impl TaskStore for MemoryStore {
         done(Ok(record))
     }
 
-    fn get<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
         done(Ok(self.shard(id).live(id, now)))
     }
 
@@ -170,6 +166,7 @@ impl TaskStore for MemoryStore {
         match mutation(&present) {
             Change::Keep => done(Ok(Some(Updated::new(present, false)))),
             Change::Write(mut next) => {
+                next.task_id = present.task_id.clone();
                 next.version = present.version.saturating_add(1);
                 next.last_write = Some(write);
                 let next = Arc::new(*next);

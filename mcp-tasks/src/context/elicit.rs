@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use mcp_tasks_core::form::FormSchema;
 use mcp_tasks_core::{Asked, ElicitAnswer, EntryKind, Fingerprint, InputKind, Json, Question, Refusal, TaskSupport};
 use rmcp::ErrorData;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::engine::{Carrier, Run};
@@ -119,6 +120,21 @@ struct Prepared {
     refusal: Option<Json>,
 }
 
+/// The question on the wire. The schema is text, so that its fields stay in the order in which the form has them.
+#[derive(Serialize)]
+struct Request<'a> {
+    method: &'static str,
+    params: Params<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    mode: &'static str,
+    message: &'a str,
+    requested_schema: &'a Json,
+}
+
 impl<T> fmt::Debug for Elicit<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Elicit")
@@ -161,15 +177,21 @@ impl<T: ElicitForm> Elicit<T> {
             Carrier::Task { .. } => Some(Refusal::Capability { kind: InputKind::Form }.to_json()),
         };
         let schema = checked_schema::<T>()?;
-        let request = json!({
-            "method": "elicitation/create",
-            "params": {"mode": "form", "message": self.message, "requestedSchema": *schema},
-        });
-        let name = self.key.as_deref().unwrap_or_default();
-        let fingerprint = Fingerprint::of(EntryKind::Elicit.as_str(), name, Some(&request));
-        let request = Json::of(&request).map_err(|error| ElicitError::InvalidForm {
+        let request = Request {
+            method: "elicitation/create",
+            params: Params {
+                mode: "form",
+                message: &self.message,
+                requested_schema: &schema,
+            },
+        };
+        let invalid = |error: serde_json::Error| ElicitError::InvalidForm {
             detail: error.to_string(),
-        })?;
+        };
+        let request = Json::of(&request).map_err(invalid)?;
+        let name = self.key.as_deref().unwrap_or_default();
+        let asked: Value = request.decode().map_err(invalid)?;
+        let fingerprint = Fingerprint::of(EntryKind::Elicit.as_str(), name, Some(&asked));
         Ok(Prepared {
             request,
             fingerprint,
@@ -238,8 +260,8 @@ fn decode<T: ElicitForm>(kind: EntryKind, response: &Json) -> Result<Elicited<T>
 
 /// The form of `T` as the protocol has it, made and checked once in the process's life: a replay asks for it again and
 /// again.
-fn checked_schema<T: ElicitForm>() -> Result<Arc<Value>, ElicitError> {
-    type Forms = Mutex<HashMap<TypeId, Result<Arc<Value>, ElicitError>>>;
+fn checked_schema<T: ElicitForm>() -> Result<Json, ElicitError> {
+    type Forms = Mutex<HashMap<TypeId, Result<Json, ElicitError>>>;
     static FORMS: OnceLock<Forms> = OnceLock::new();
 
     let forms = FORMS.get_or_init(Forms::default);
@@ -248,13 +270,11 @@ fn checked_schema<T: ElicitForm>() -> Result<Arc<Value>, ElicitError> {
         return schema.clone();
     }
     drop(known);
-    let schema = form::form_schema::<T>();
-    let checked = match FormSchema::parse(&schema.to_string()) {
-        Ok(_) => Ok(Arc::new(schema)),
-        Err(error) => Err(ElicitError::InvalidForm {
-            detail: error.to_string(),
-        }),
-    };
+    let schema = form::form_schema_json::<T>();
+    let invalid = |detail: String| ElicitError::InvalidForm { detail };
+    let checked = FormSchema::parse(&schema)
+        .map_err(|error| invalid(error.to_string()))
+        .and_then(|_| serde_json::from_str(&schema).map_err(|error| invalid(error.to_string())));
     forms
         .lock()
         .unwrap_or_else(PoisonError::into_inner)

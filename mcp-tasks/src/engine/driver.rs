@@ -85,15 +85,27 @@ pub(crate) async fn drive<S: Sink>(
                 Err(panic) => panicked = Some(Ending::Panicked(panic)),
             }
         }
-        if let Some(ending) = panicked.or_else(|| look(run, returned, write.is_some(), &waker)) {
-            // What is on its way arrives first: given up halfway its reports would be lost, or come after the end.
-            tokio::select! {
-                biased;
-                () = run.token.cancelled() => {}
-                () = &mut expired => {}
-                () = landed(write) => {}
+        let next = match panicked {
+            Some(panicked) => Next::End(panicked),
+            None => look(run, returned, write.is_some(), &waker),
+        };
+        match next {
+            Next::End(ending) => {
+                // What is on its way arrives first: given up halfway its reports would be lost, or come after the end.
+                tokio::select! {
+                    biased;
+                    () = run.token.cancelled() => {}
+                    () = &mut expired => {}
+                    () = landed(write) => {}
+                }
+                return ending;
             }
-            return ending;
+            Next::PollAgain => {
+                run.wake_waiting();
+                run.root.woken.store(true, Ordering::Release);
+                continue;
+            }
+            Next::Wait => {}
         }
         let report_due = reported.map(|at| at + S::REPORT_INTERVAL);
         let mut wake_for_report = None;
@@ -134,36 +146,39 @@ pub(crate) async fn drive<S: Sink>(
     }
 }
 
-/// Whether the run is over, after a poll.
-fn look(
-    run: &Run,
-    returned: Option<Result<CallToolResult, ToolError>>,
-    writing: bool,
-    waker: &Waker,
-) -> Option<Ending> {
+/// What is to be done after a poll.
+enum Next {
+    End(Ending),
+    PollAgain,
+    Wait,
+}
+
+/// Asks the cursor, in the order that its documentation gives, what is to be done after a poll.
+fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing: bool, waker: &Waker) -> Next {
     let mut cursor = run.cursor();
     if let Some(fault) = cursor.fault() {
-        return Some(Ending::Faulted(fault.clone()));
+        return Next::End(Ending::Faulted(fault.clone()));
     }
     if cursor.mismatch().is_none() {
         match returned {
             // Whatever a body returns with a question open does not count: the question wins.
-            Some(_) if cursor.can_suspend() => return Some(Ending::Suspended(cursor.suspend())),
-            Some(_) if cursor.is_asking() => cursor.stalled(),
+            Some(_) if cursor.can_suspend() => return Next::End(Ending::Suspended(cursor.suspend())),
             Some(outcome) => {
                 cursor.finish();
                 if cursor.mismatch().is_none() {
-                    return Some(Ending::Returned(outcome));
+                    return Next::End(Ending::Returned(outcome));
                 }
             }
-            None if cursor.can_suspend() => return Some(Ending::Suspended(cursor.suspend())),
-            None if cursor.is_blocked() && !writing && !run.can_be_woken(waker) => {
-                cursor.stalled();
-            }
+            None if cursor.settle() => return Next::PollAgain,
+            None if cursor.can_suspend() => return Next::End(Ending::Suspended(cursor.suspend())),
+            None if cursor.is_blocked() && !writing && !run.can_be_woken(waker) => cursor.stalled(),
             None => {}
         }
     }
-    cursor.mismatch().cloned().map(Ending::Diverged)
+    match cursor.mismatch() {
+        Some(mismatch) => Next::End(Ending::Diverged(mismatch.clone())),
+        None => Next::Wait,
+    }
 }
 
 async fn landed(write: Option<(BoxFuture<'static, Written>, Option<Ledger>)>) {

@@ -67,19 +67,22 @@ impl Sink for RecordSink {
 
 /// How an execution leaves its record.
 enum Outcome {
-    Completed(CallToolResult),
-    Failed { error: ErrorData, message: String },
+    Completed(Box<CallToolResult>),
+    Failed { error: Box<ErrorData>, message: String },
 }
 
 impl Outcome {
     fn failed(error: ErrorData) -> Self {
         let message = error.message.to_string();
-        Self::Failed { error, message }
+        Self::Failed {
+            error: Box::new(error),
+            message,
+        }
     }
 
     fn internal(message: impl Into<String>) -> Self {
         Self::Failed {
-            error: ErrorData::internal_error(INTERNAL, None),
+            error: Box::new(ErrorData::internal_error(INTERNAL, None)),
             message: message.into(),
         }
     }
@@ -157,9 +160,9 @@ impl Engine {
         let ending = drive(&run, body, &sink, self.expired(record)).await;
         let report = run.take_reports().pop();
         let outcome = match ending {
-            Ending::Returned(Ok(result)) => Outcome::Completed(result),
+            Ending::Returned(Ok(result)) => Outcome::Completed(Box::new(result)),
             Ending::Returned(Err(error)) => match error.into_outcome() {
-                Ok(result) => Outcome::Completed(result),
+                Ok(result) => Outcome::Completed(Box::new(result)),
                 Err(error) => Outcome::failed(error),
             },
             Ending::Suspended(suspension) => {
@@ -208,7 +211,7 @@ impl Engine {
                 Err(error) => {
                     tracing::error!(%error, "the tool's result has no JSON form");
                     Err((
-                        ErrorData::internal_error(INTERNAL, None),
+                        Box::new(ErrorData::internal_error(INTERNAL, None)),
                         "The tool's result cannot be sent".to_owned(),
                     ))
                 }

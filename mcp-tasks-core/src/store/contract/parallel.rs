@@ -1,0 +1,289 @@
+//! The cases in which operations race each other, see [`Spawn`] for how.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use super::records::{HOUR, at, raw, record};
+use super::{Case, Mutation, Spawn, Work, changing, is_collision};
+use crate::{
+    Claim, Cursor, Fingerprint, InputKind, Ledger, Question, StoreError, TaskId, TaskRecord, TaskStatus, TaskStore,
+    Updated, WriteId,
+};
+
+/// Enough that every pair of operations meets, and few enough for a store on a network.
+const WORKERS: u32 = 8;
+const ROUNDS: u32 = 25;
+
+/// Runs one piece of work per worker, all at once, and returns what each made of it.
+async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    spawn: Spawn,
+    work: impl Fn(u32) -> F,
+) -> Vec<T> {
+    let outcomes = Arc::new(Mutex::new(Vec::new()));
+    let mut running: Vec<Option<Work>> = (0..WORKERS)
+        .map(|worker| {
+            let (outcomes, work) = (outcomes.clone(), work(worker));
+            Some(spawn(Box::pin(async move {
+                let outcome = work.await;
+                outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+            })))
+        })
+        .collect();
+    std::future::poll_fn(|context| {
+        for slot in &mut running {
+            if let Some(work) = slot
+                && work.as_mut().poll(context).is_ready()
+            {
+                *slot = None;
+            }
+        }
+        if running.iter().all(Option::is_none) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    let outcomes = std::mem::take(&mut *outcomes.lock().unwrap_or_else(PoisonError::into_inner));
+    assert_eq!(outcomes.len(), WORKERS as usize, "all work ends");
+    outcomes
+}
+
+/// Updates until the store has taken it, as the runtime does. Contention is the store's to solve; only an outage is
+/// reported to the caller, who repeats the same write.
+async fn insist(store: &dyn TaskStore, id: &TaskId, write: u128, mutation: Mutation) -> Option<Updated> {
+    for _ in 0..1_000 {
+        match store.update(id, at(1), WriteId::new(write), mutation.clone()).await {
+            Err(error) if error.is_retryable() => {}
+            outcome => return outcome.expect("update answers"),
+        }
+    }
+    panic!("the store was unavailable a thousand times");
+}
+
+/// A write id of its own for every worker and round.
+fn write_id(worker: u32, round: u32) -> u128 {
+    (u128::from(worker) + 1) * 1_000_000 + u128::from(round)
+}
+
+/// No update is lost, none is applied twice, and versions count them.
+pub async fn concurrent_updates_are_all_applied(store: Arc<dyn TaskStore>, spawn: Spawn) {
+    let id = Case::new(&*store, "increments").id(0).await;
+    store
+        .create(record(&id, Some(HOUR)))
+        .await
+        .expect("create takes a free id");
+    let versions = race(spawn, |worker| {
+        let (store, id) = (store.clone(), id.clone());
+        async move {
+            let mut versions = Vec::new();
+            for round in 0..ROUNDS {
+                let increment = changing(|record| {
+                    record.progress = Some(record.progress.unwrap_or_default() + 1.0);
+                });
+                let updated = insist(&*store, &id, write_id(worker, round), increment).await;
+                versions.push(updated.expect("the record is there").record.version);
+            }
+            versions
+        }
+    })
+    .await;
+    let total = WORKERS * ROUNDS;
+    let found = store
+        .get(&id, at(1))
+        .await
+        .expect("get answers")
+        .expect("the record is there");
+    assert_eq!(found.progress, Some(f64::from(total)), "every increment is there, once");
+    assert_eq!(found.version, u64::from(total) + 1, "one version a write");
+    assert!(
+        versions.iter().all(|mine| mine.is_sorted()),
+        "each worker sees versions rise"
+    );
+    let mut all: Vec<u64> = versions.into_iter().flatten().collect();
+    all.sort_unstable();
+    assert!(
+        all.into_iter().eq(2..=u64::from(total) + 1),
+        "no two writes made one version"
+    );
+}
+
+/// Completing against cancelling: the first wins, everybody agrees on it, and nothing changes after.
+pub async fn of_concurrent_ends_the_first_is_final(store: Arc<dyn TaskStore>, spawn: Spawn) {
+    for number in 0..ROUNDS {
+        let id = Case::new(&*store, "ends").id(number).await;
+        store
+            .create(record(&id, Some(HOUR)))
+            .await
+            .expect("create takes a free id");
+        let outcomes = race(spawn, |worker| {
+            let (store, id) = (store.clone(), id.clone());
+            async move {
+                let mutation: Mutation = Arc::new(move |record| {
+                    let now = at(u64::from(worker));
+                    match worker % 3 {
+                        0 => record.cancelled(now),
+                        1 => record.completed(1, now, &raw(&format!(r#"{{"by":{worker}}}"#)), None),
+                        _ => record.failed(1, now, &raw(r#"{"code":-32603}"#), "no"),
+                    }
+                });
+                insist(&*store, &id, write_id(worker, 0), mutation).await
+            }
+        })
+        .await;
+        let end = store
+            .get(&id, at(1))
+            .await
+            .expect("get answers")
+            .expect("the record is there");
+        assert_eq!(end.version, 2, "one end was written");
+        let outcomes: Vec<Updated> = outcomes.into_iter().flatten().collect();
+        assert_eq!(
+            outcomes.iter().filter(|outcome| outcome.applied).count(),
+            1,
+            "by one worker"
+        );
+        for outcome in outcomes {
+            assert_eq!(outcome.record, end, "nobody sees another end");
+        }
+        assert_eq!(end.status == TaskStatus::Completed, end.result.is_some());
+    }
+}
+
+/// A working record with one open question, `q`.
+fn parked(id: &TaskId) -> TaskRecord {
+    let mut run = Cursor::new(&Ledger::default());
+    let ordinal = run.take_ordinal();
+    let request = raw(r#"{"method":"roots/list"}"#);
+    let print = Fingerprint::of("roots", "q", None);
+    let mut question = Question::new(InputKind::Roots, "q", &request, print);
+    question.key = Some("q");
+    let _ = run.ask(ordinal, &question);
+    let suspension = run.suspend();
+    let mut record = record(id, Some(HOUR));
+    record.status = TaskStatus::InputRequired;
+    record.open = suspension.open;
+    record
+}
+
+/// Of many answers to one question, one resumes the task: exactly one caller may start the next execution.
+pub async fn of_concurrent_answers_one_resumes_the_task(store: Arc<dyn TaskStore>, spawn: Spawn) {
+    for number in 0..ROUNDS {
+        let id = Case::new(&*store, "answers").id(number).await;
+        store.create(parked(&id)).await.expect("create takes a free id");
+        let outcomes = race(spawn, |worker| {
+            let (store, id) = (store.clone(), id.clone());
+            async move {
+                let mutation: Mutation = Arc::new(move |record| {
+                    let answer = raw(&format!(r#"{{"roots":[{worker}]}}"#));
+                    let responses = BTreeMap::from([("q".to_owned(), answer)]);
+                    let claim = Claim::new(format!("node-{worker}").into(), at(30_000));
+                    record.answered(at(1), &responses, &record.client_capabilities, &claim)
+                });
+                (worker, insist(&*store, &id, write_id(worker, 0), mutation).await)
+            }
+        })
+        .await;
+        let resumed = store.get(&id, at(1)).await.expect("get answers").expect("it is there");
+        assert_eq!((resumed.status, resumed.execution.epoch), (TaskStatus::Working, 2));
+        let mut winners = outcomes
+            .into_iter()
+            .filter(|(_, outcome)| outcome.as_ref().is_some_and(|outcome| outcome.applied));
+        let (winner, _) = winners.next().expect("one answer is taken");
+        assert!(winners.next().is_none(), "and one only");
+        assert_eq!(resumed.execution.node.as_deref(), Some(&*format!("node-{winner}")));
+        let recorded = resumed.ledger.entries()[0].response.get();
+        assert_eq!(
+            recorded,
+            format!(r#"{{"roots":[{winner}]}}"#),
+            "its own answer is recorded"
+        );
+    }
+}
+
+/// An id is created once.
+pub async fn of_concurrent_creates_one_wins(store: Arc<dyn TaskStore>, spawn: Spawn) {
+    for number in 0..ROUNDS {
+        let id = Case::new(&*store, "creates").id(number).await;
+        let outcomes = race(spawn, |worker| {
+            let (store, id) = (store.clone(), id.clone());
+            async move {
+                let mut record = record(&id, Some(HOUR));
+                record.last_write = Some(WriteId::new(write_id(worker, 0)));
+                store.create(record).await
+            }
+        })
+        .await;
+        let won: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+        assert_eq!(won.len(), 1, "one creation wins");
+        assert!(outcomes.iter().all(|outcome| outcome.is_ok() || is_collision(outcome)));
+        let found = store.get(&id, at(1)).await.expect("get answers");
+        assert_eq!(found.as_ref(), won.first().copied(), "and the winner's record is there");
+    }
+}
+
+/// Repeating a write while the first attempt is still on its way applies it once.
+pub async fn concurrent_repeats_of_one_write_apply_once(store: Arc<dyn TaskStore>, spawn: Spawn) {
+    for number in 0..ROUNDS {
+        let id = Case::new(&*store, "repeats").id(number).await;
+        store
+            .create(record(&id, Some(HOUR)))
+            .await
+            .expect("create takes a free id");
+        let outcomes = race(spawn, |_| {
+            let (store, id) = (store.clone(), id.clone());
+            async move {
+                let increment = changing(|record| {
+                    record.progress = Some(record.progress.unwrap_or_default() + 1.0);
+                });
+                insist(&*store, &id, 2, increment).await
+            }
+        })
+        .await;
+        let found = store.get(&id, at(1)).await.expect("get answers").expect("it is there");
+        assert_eq!((found.progress, found.version), (Some(1.0), 2));
+        for outcome in outcomes {
+            let outcome = outcome.expect("the record is there");
+            assert!(outcome.applied && outcome.record == found, "all learn of the one write");
+        }
+    }
+}
+
+/// A reader beside writers never sees half a write, and never an older version after a newer one.
+pub async fn readers_see_whole_versions_that_only_rise(store: Arc<dyn TaskStore>, spawn: Spawn) {
+    let id = Case::new(&*store, "readers").id(0).await;
+    let mut first = record(&id, Some(HOUR));
+    first.progress = Some(1.0);
+    first.status_message = Some("1".into());
+    store.create(first).await.expect("create takes a free id");
+    let seen: Vec<Result<(), StoreError>> = race(spawn, |worker| {
+        let (store, id) = (store.clone(), id.clone());
+        async move {
+            let mut newest = 0;
+            for round in 0..ROUNDS {
+                if worker % 2 == 0 {
+                    let write = changing(|record| {
+                        let next = record.version + 1;
+                        record.poll_interval_ms = next;
+                        record.status_message = Some(next.to_string().into());
+                        record.progress = record.progress.map(|progress| progress + 1.0);
+                    });
+                    insist(&*store, &id, write_id(worker, round), write).await;
+                } else {
+                    let found = store.get(&id, at(1)).await?.expect("the record is there");
+                    assert!(found.version >= newest, "versions only rise");
+                    newest = found.version;
+                    let words = found.status_message.as_deref();
+                    assert_eq!(words, Some(&*newest.to_string()), "a version is whole");
+                    #[allow(clippy::cast_precision_loss, reason = "a few hundred")]
+                    let count = newest as f64;
+                    assert_eq!(found.progress, Some(count), "a version is whole");
+                }
+            }
+            Ok(())
+        }
+    })
+    .await;
+    assert!(seen.iter().all(Result::is_ok), "get answers: {seen:?}");
+}

@@ -1,0 +1,120 @@
+//! The memory store and its wrappings before the contract suite, and what the suite says of stores that are broken.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use mcp_tasks_core::store::contract::Work;
+use mcp_tasks_core::{
+    MemoryStore, Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
+};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future to its end on this thread.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Work on a thread of its own.
+fn on_a_thread(work: Work) -> Work {
+    let running = thread::Builder::new()
+        .spawn(move || block_on(work))
+        .expect("a thread for the test");
+    Box::pin(async move { running.join().expect("the work passes") })
+}
+
+/// A store that runs every mutation three times before it commits, as one does that meets two conflicts.
+#[derive(Debug)]
+struct Retrying<S>(S);
+
+impl<S: TaskStore> TaskStore for Retrying<S> {
+    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
+        self.0.create(record)
+    }
+
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+        self.0.get(id, now)
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a TaskId,
+        now: Timestamp,
+        write: WriteId,
+        mutation: Mutation,
+    ) -> StoreFuture<'a, Option<Updated>> {
+        let thrice: Mutation = Arc::new(move |record| {
+            let outcomes = [mutation(record), mutation(record), mutation(record)];
+            assert!(
+                outcomes[0] == outcomes[1] && outcomes[1] == outcomes[2],
+                "mutations are pure"
+            );
+            let [_, _, last] = outcomes;
+            last
+        });
+        self.0.update(id, now, write, thrice)
+    }
+
+    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
+        self.0.delete(id)
+    }
+
+    fn as_sweep(&self) -> Option<&dyn Sweep> {
+        self.0.as_sweep()
+    }
+}
+
+mcp_tasks_core::store_contract! {
+    memory,
+    block_on = block_on,
+    async { MemoryStore::new() },
+    spawn = on_a_thread,
+}
+
+mcp_tasks_core::store_contract! { memory_in_place, block_on = block_on, async { MemoryStore::new() } }
+
+mcp_tasks_core::store_contract! {
+    memory_whose_mutations_run_three_times,
+    block_on = block_on,
+    async { Retrying(MemoryStore::new()) },
+    spawn = on_a_thread,
+}
+
+mcp_tasks_core::store_contract! {
+    memory_through_pointers,
+    block_on = block_on,
+    async {
+        let shared: Arc<dyn TaskStore> = Arc::new(MemoryStore::new());
+        let boxed: Box<dyn TaskStore> = Box::new(shared);
+        let leaked: &'static dyn TaskStore = Box::leak(boxed);
+        leaked
+    },
+}
+
+/// All cases before one backend, as an author with one database runs them.
+fn shared() -> Arc<MemoryStore> {
+    static SHARED: std::sync::OnceLock<Arc<MemoryStore>> = std::sync::OnceLock::new();
+    SHARED.get_or_init(Arc::default).clone()
+}
+
+mcp_tasks_core::store_contract! {
+    memory_shared_by_all_cases,
+    block_on = block_on,
+    async { shared() },
+    spawn = on_a_thread,
+}
