@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, Result, Server};
+use crate::task_server::TaskServer;
 
 mod input;
 
@@ -31,7 +32,8 @@ pub(super) async fn serve<H: ServerHandler>(
     ready("stdio");
     let ended = Arc::new(OnceLock::new());
     let input = Input::open(stop, ended.clone()).map_err(failed)?;
-    match server.handler().serve((input, tokio::io::stdout())).await {
+    let handler = TaskServer::new(server.runtime.clone(), (server.handler)());
+    match handler.serve((input, tokio::io::stdout())).await {
         Ok(running) => {
             running.waiting().await.map_err(failed)?;
         }
