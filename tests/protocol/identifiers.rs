@@ -64,6 +64,40 @@ async fn mcp_name_of_a_call_is_the_tool_or_the_call_is_refused() {
     assert_eq!(wire.seen().await.minted, 0);
 }
 
+/// Clients that never send the header on `tasks/*` are let in by a setting, which fills it in from the body; a wrong one
+/// is refused all the same, and so is a call without it.
+#[tokio::test]
+async fn an_absent_mcp_name_of_a_tasks_request_is_filled_in_where_a_setting_says_so() {
+    let wire = Wire::http_with(&[("MCP_TASKS_HTTP_REQUIRE_NAME", "false")]).await;
+    let id = wire.create("ask", json!({})).await;
+    wire.settled(&id).await;
+    let requests = [
+        Request::get(&id),
+        Request::update(&id, json!({"go": {"action": "decline"}})),
+        Request::cancel(&id),
+    ];
+    for request in &requests {
+        for wrong in ["ask", "", "x"] {
+            wire.ask(&request.clone().header_name(Some(wrong)))
+                .await
+                .refused(-32020, 400);
+        }
+    }
+    let [get, update, cancel] = requests.map(|request| request.header_name(None));
+    assert_eq!(wire.ask(&get).await.result()["status"], "input_required");
+    wire.ask(&update).await.is_ack();
+    wire.reaches(&id, "completed").await;
+    wire.ask(&cancel).await.is_ack();
+    for id in ["unknown", "gr\u{fc}n", "a\nb"] {
+        let reply = wire.ask(&Request::get(id).header_name(None)).await;
+        assert!(matches!(reply.code(), -32602 | -32020), "{reply:?}");
+    }
+    let malformed = Request::new("tasks/get", json!({"taskId": 7})).header_name(None);
+    assert_eq!(wire.ask(&malformed).await.code(), -32602);
+    let call = Request::call("plain", json!({"text": "a", "times": 1})).header_name(None);
+    wire.ask(&call).await.refused(-32020, 400);
+}
+
 /// The routing headers are HTTP's: on stdio the body is enough.
 #[tokio::test]
 async fn stdio_needs_no_headers() {

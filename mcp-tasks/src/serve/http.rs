@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use axum::serve::ListenerExt;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -14,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Error, PATIENCE, Result, Server};
 use crate::task_server::TaskServer;
+
+mod name;
 
 /// Where MCP is served; what clients and the conformance suite expect of a server that says nothing else.
 const PATH: &str = "/mcp";
@@ -108,13 +111,18 @@ impl<H: ServerHandler> Server<H> {
             config = config.with_allowed_origins(origins);
         }
         let layer = self.http.layer.take();
+        let require_name = settings.http_require_name;
+        let limit = config.max_request_body_bytes;
         let (runtime, handler) = (self.runtime, self.handler);
         let service = StreamableHttpService::new(
             move || Ok(TaskServer::new(runtime.clone(), handler())),
             Arc::new(LocalSessionManager::default()),
             config,
         );
-        let router = Router::new().route_service(PATH, service);
+        let mut router = Router::new().route_service(PATH, service);
+        if !require_name {
+            router = router.layer(from_fn(move |request, next| name::fill_in(limit, request, next)));
+        }
         match layer {
             Some(Layer(change)) => change(router),
             None => router,
