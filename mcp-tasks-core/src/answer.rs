@@ -47,6 +47,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The client cannot be asked for this.
+    #[must_use]
+    pub const fn capability(kind: InputKind) -> Self {
+        Self::Capability { kind }
+    }
+
     /// The refusal as the response of a ledger entry.
     #[must_use]
     pub fn to_json(&self) -> Json {

@@ -82,6 +82,16 @@ pub enum InputKind {
 }
 
 impl InputKind {
+    /// The method of the request that asks for it.
+    #[must_use]
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Form | Self::Url => "elicitation/create",
+            Self::Sampling => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
     /// The kind of ledger entry that records the answer.
     #[must_use]
     pub const fn entry_kind(self) -> EntryKind {

@@ -1,6 +1,6 @@
 //! The rules that the attribute and the function have to keep.
 
-use mcp_tasks_core::duration::{PollInterval, Ttl};
+use mcp_tasks_core::duration::{PollInterval, Ttl, parse_grace};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{FnArg, ItemFn, ReturnType, Safety, Type};
@@ -178,5 +178,18 @@ fn durations(attributes: &Attributes, diag: &mut Diagnostics) {
         && let Err(error) = poll_interval.check_within(ttl)
     {
         diag.error(&text.literal, error);
+    }
+    let grace = parsed(attributes.grace.as_ref(), parse_grace, diag);
+    let Some(text) = &attributes.grace else { return };
+    if attributes.defer {
+        diag.error(
+            &text.literal,
+            "`grace` and `defer` both say when the task begins; with `defer` the function says so itself, so leave out one",
+        );
+    }
+    if let (Some(grace), Some(ttl)) = (grace, ttl.and_then(|ttl| ttl.duration()))
+        && grace >= ttl
+    {
+        diag.error(&text.literal, "the grace must be shorter than the ttl");
     }
 }

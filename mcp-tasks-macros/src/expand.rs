@@ -246,11 +246,12 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
     let name = called(attributes, function);
     let ident = &function.sig.ident;
     let mut settings = Vec::new();
-    let texts: [(&str, &Option<Text>); 5] = [
+    let texts: [(&str, &Option<Text>); 6] = [
         ("title", &attributes.title),
         ("description", &attributes.description),
         ("ttl", &attributes.ttl),
         ("poll_interval", &attributes.poll_interval),
+        ("grace", &attributes.grace),
         ("version", &attributes.version),
     ];
     for (key, text) in texts {
@@ -262,8 +263,14 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
     if let Some(doc) = item::docs(&function.attrs) {
         settings.push(quote!(.with_doc(#doc)));
     }
-    if attributes.required {
-        settings.push(quote!(.with_required(true)));
+    let flags = [
+        ("required", attributes.required),
+        ("defer", attributes.defer),
+        ("single_use", attributes.single_use),
+    ];
+    for (key, _) in flags.into_iter().filter(|(_, set)| *set) {
+        let with = format_ident!("with_{key}");
+        settings.push(quote!(.#with(true)));
     }
     let hints = [
         ("read_only", attributes.read_only),

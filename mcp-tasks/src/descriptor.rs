@@ -76,6 +76,9 @@ pub struct ToolDescriptor {
     poll_interval: Option<&'static str>,
     version: Option<&'static str>,
     required: bool,
+    defer: bool,
+    single_use: bool,
+    grace: Option<&'static str>,
     read_only: Option<bool>,
     destructive: Option<bool>,
     idempotent: Option<bool>,
@@ -100,6 +103,9 @@ impl ToolDescriptor {
             poll_interval: None,
             version: None,
             required: false,
+            defer: false,
+            single_use: false,
+            grace: None,
             read_only: None,
             destructive: None,
             idempotent: None,
@@ -148,6 +154,27 @@ impl ToolDescriptor {
     #[must_use]
     pub const fn with_version(mut self, version: &'static str) -> Self {
         self.version = Some(version);
+        self
+    }
+
+    /// `defer`.
+    #[must_use]
+    pub const fn with_defer(mut self, defer: bool) -> Self {
+        self.defer = defer;
+        self
+    }
+
+    /// `single_use`.
+    #[must_use]
+    pub const fn with_single_use(mut self, single_use: bool) -> Self {
+        self.single_use = single_use;
+        self
+    }
+
+    /// `grace = "…"`.
+    #[must_use]
+    pub const fn with_grace(mut self, grace: &'static str) -> Self {
+        self.grace = Some(grace);
         self
     }
 
@@ -252,6 +279,24 @@ impl ToolDescriptor {
     #[must_use]
     pub const fn version(&self) -> Option<&'static str> {
         self.version
+    }
+
+    /// `defer`: the call becomes a task where the function says so.
+    #[must_use]
+    pub const fn defer(&self) -> bool {
+        self.defer
+    }
+
+    /// `single_use`: the state of a call that asks is accepted once.
+    #[must_use]
+    pub const fn single_use(&self) -> bool {
+        self.single_use
+    }
+
+    /// `grace = "…"`.
+    #[must_use]
+    pub const fn grace(&self) -> Option<&'static str> {
+        self.grace
     }
 
     /// `required`: refused for clients that do not declare the extension.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks_core::TaskSupport;
-use mcp_tasks_core::duration::{PollInterval, Ttl};
+use mcp_tasks_core::duration::{PollInterval, Ttl, parse_grace};
 use mcp_tasks_core::ledger::Fingerprint;
 use mcp_tasks_core::placeholder::Template;
 use rmcp::model::{Tool, ToolAnnotations};
@@ -37,6 +37,8 @@ pub(crate) struct RegisteredTool {
     pub(crate) ttl: Option<Duration>,
     pub(crate) poll_interval: Duration,
     pub(crate) required: bool,
+    /// How long a call may take before it becomes a task.
+    pub(crate) grace: Option<Duration>,
     pub(crate) version: Option<Arc<str>>,
     /// Of the canonical input schema: tells a parked task that its tool takes other arguments now.
     pub(crate) schema_hash: Fingerprint,
@@ -160,6 +162,7 @@ impl Reader<'_> {
         let description = self.text("description", descriptor.description(), keep);
         let version = self.text("version", descriptor.version(), keep);
         let ttl = self.text("ttl", descriptor.ttl(), Ttl::parse);
+        let grace = self.text("grace", descriptor.grace(), parse_grace);
         let poll_interval = self.text("poll_interval", descriptor.poll_interval(), PollInterval::parse);
         self.states(states);
         let input = self.input();
@@ -184,6 +187,7 @@ impl Reader<'_> {
             ttl: ttl.duration(),
             poll_interval: poll_interval.duration(),
             required: descriptor.required(),
+            grace: self.fitting_grace(grace?, ttl)?,
             version: version.map(Into::into),
             schema_hash,
             guard: descriptor.guard(),
@@ -254,6 +258,17 @@ impl Reader<'_> {
                 self.problem(&format!("`poll_interval`: {error}"));
                 None
             }
+        }
+    }
+
+    /// The grace, if it is shorter than the task's life.
+    fn fitting_grace(&mut self, grace: Option<Duration>, ttl: Ttl) -> Option<Option<Duration>> {
+        match (grace, ttl.duration()) {
+            (Some(grace), Some(ttl)) if grace >= ttl => {
+                self.problem("`grace`: it must be shorter than the ttl");
+                None
+            }
+            _ => Some(grace),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_tasks_core::{ClientCapabilities, Json, Ledger};
+use mcp_tasks_core::{ClientCapabilities, Json, Ledger, TaskId};
 use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::__private::Invocation;
 use crate::argument::Arguments;
-use crate::engine::{Carrier, Run};
-use crate::{Args, Caller, Denied, State, ToolContext, ToolDefinition, ToolError, mcp_task, mcp_tool};
+use crate::engine::{Carrier, Deferral, Run, RunStart};
+use crate::{Args, Caller, Denied, State, SystemClock, ToolContext, ToolDefinition, ToolError, mcp_task, mcp_tool};
 
 #[derive(Serialize, JsonSchema)]
 struct Encoded {
@@ -123,11 +123,16 @@ fn invocation(arguments: Value) -> Invocation {
     let Value::Object(arguments) = arguments else {
         panic!("not an object")
     };
-    let carrier = Carrier::Synchronous {
-        support: TaskSupport::Never,
-    };
-    let capabilities = ClientCapabilities::new(Json::of(&json!({})).unwrap());
-    let run = Run::new(carrier, capabilities, &Ledger::default(), CancellationToken::new());
+    let run = Run::new(RunStart {
+        carrier: Carrier::Call,
+        id: TaskId::from_entropy([0; 16]),
+        capabilities: ClientCapabilities::new(Json::of(&json!({})).unwrap()),
+        ledger: &Ledger::default(),
+        deferral: Deferral::Refused,
+        clock: Arc::new(SystemClock::new()),
+        token: CancellationToken::new(),
+        progress: None,
+    });
     Invocation::new(
         ToolContext::new(run),
         Caller::anonymous(),
