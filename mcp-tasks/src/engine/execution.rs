@@ -155,7 +155,7 @@ impl Engine {
             record: record.clone(),
         };
         let ending = drive(&run, body, &sink, self.expired(record)).await;
-        let report = run.take_reports().pop();
+        let report = run.last_report();
         let outcome = match ending {
             Ending::Returned(Ok(result)) => Outcome::Completed(result),
             Ending::Returned(Err(error)) => match error.into_outcome() {

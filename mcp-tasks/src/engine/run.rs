@@ -51,7 +51,8 @@ pub(crate) struct Run {
 
 #[derive(Default)]
 struct Reports {
-    highest: Option<f64>,
+    /// The last one taken in, which is the highest.
+    last: Option<ProgressUpdate>,
     waiting: VecDeque<ProgressUpdate>,
 }
 
@@ -153,11 +154,12 @@ impl Run {
     pub(crate) fn report(&self, update: ProgressUpdate) {
         let mut reports = lock(&self.reports);
         let progress = update.progress();
-        if !progress.is_finite() || reports.highest.is_some_and(|highest| progress <= highest) {
+        let last = reports.last.as_ref().map(ProgressUpdate::progress);
+        if !progress.is_finite() || last.is_some_and(|last| progress <= last) {
             tracing::debug!(progress, "progress that does not increase is dropped");
             return;
         }
-        reports.highest = Some(progress);
+        reports.last = Some(update.clone());
         match self.carrier {
             Carrier::Task { .. } => reports.waiting.clear(),
             Carrier::Synchronous { .. } if reports.waiting.len() >= MOST_WAITING_REPORTS => {
@@ -174,6 +176,11 @@ impl Run {
 
     pub(crate) fn has_reports(&self) -> bool {
         !lock(&self.reports).waiting.is_empty()
+    }
+
+    /// The last report, sent or not: a write that was to send it may have been dropped on its way when the run ended.
+    pub(crate) fn last_report(&self) -> Option<ProgressUpdate> {
+        lock(&self.reports).last.clone()
     }
 
     pub(crate) fn take_reports(&self) -> Vec<ProgressUpdate> {
