@@ -96,6 +96,10 @@ impl Engine {
             traceparent = record.trace.as_ref().map(|trace| &*trace.traceparent),
         );
         async {
+            if record.execution.epoch > 1 && !self.is_current(record).await {
+                tracing::info!("the task ended before this execution started");
+                return;
+            }
             tracing::info!("execution started");
             match self.prepare(record) {
                 Ok(tool) => self.run(record, &tool, token).await,
@@ -104,6 +108,19 @@ impl Engine {
         }
         .instrument(span)
         .await;
+    }
+
+    /// Whether a resumed execution is still to run. Between the write that resumed the task and this one's being known
+    /// here, a cancellation may have come and gone without finding anything to stop.
+    async fn is_current(&self, record: &TaskRecord) -> bool {
+        match self.inner.store.get(&record.task_id, self.now()).await {
+            Ok(present) => present.is_some_and(|present| present.is_owned_by(record.execution.epoch)),
+            // It cannot be told now; the execution's writes will tell.
+            Err(error) => {
+                tracing::debug!(error = %error_chain(&error), "cannot tell whether the task was cancelled meanwhile");
+                true
+            }
+        }
     }
 
     /// The tool, if this build still has the one the task was created for.
