@@ -187,7 +187,9 @@ impl Engine {
                     .persist(record, move |r| r.suspended(epoch, now, &suspension, report.as_ref()))
                     .await;
                 match stored {
-                    Ok(_) => tracing::info!(questions, "task suspended"),
+                    Ok(Some(updated)) if updated.applied => tracing::info!(questions, "task suspended"),
+                    // Cancelled, expired or taken over while it ran.
+                    Ok(_) => {}
                     Err(error) => given_up(&error),
                 }
                 return;
@@ -203,7 +205,8 @@ impl Engine {
             }
             Ending::Cancelled => return,
             Ending::Expired => {
-                tracing::info!("task expired while it ran; it was stopped");
+                let duration_ms = Self::age_ms(record, self.now());
+                tracing::info!(duration_ms, "task expired while it ran; it was stopped");
                 self.inner.quota.give_back(record);
                 return;
             }

@@ -185,6 +185,11 @@ impl Engine {
         });
     }
 
+    /// How long ago the task was created, for the log.
+    pub(super) fn age_ms(record: &TaskRecord, now: Timestamp) -> u64 {
+        u64::try_from(now.saturating_since(record.created_at).as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// The task ended: it is logged, and no longer counts for its owner.
     pub(super) fn ended(&self, record: &TaskRecord, now: Timestamp) {
         self.inner.quota.give_back(record);
@@ -192,7 +197,7 @@ impl Engine {
             task_id = %record.task_id,
             tool = %record.tool,
             status = record.status.as_str(),
-            duration_ms = u64::try_from(now.saturating_since(record.created_at).as_millis()).unwrap_or(u64::MAX),
+            duration_ms = Self::age_ms(record, now),
             "task finished"
         );
     }
