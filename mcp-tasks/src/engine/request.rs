@@ -7,6 +7,7 @@ use mcp_tasks_core::{ClientCapabilities, Json, Principal, StoreError, TaskId, Ta
 use rmcp::ErrorData;
 
 use super::quota::exceeded;
+use super::write::{REQUEST_PATIENCE, patiently};
 use super::{Client, Engine, Running, lock, store_failed};
 use crate::registry::RegisteredTool;
 
@@ -53,7 +54,7 @@ impl Engine {
             left -= 1;
             let record = self.new_record(&new)?;
             self.inner.quota.take(&record, tool.poll_interval)?;
-            match self.inner.store.create(record.clone()).await {
+            match patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await {
                 Ok(record) => {
                     tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
                     self.spawn(record.clone());
@@ -126,7 +127,7 @@ impl Engine {
         let claim = self.claim();
         let capabilities = self.share(ClientCapabilities::new(client.capabilities.clone()));
         let updated = self
-            .update(id, move |record| {
+            .write(id, REQUEST_PATIENCE, move |record| {
                 record.answered(now, &responses, &capabilities, &claim)
             })
             .await
@@ -152,7 +153,7 @@ impl Engine {
     pub(crate) async fn cancel(&self, id: &TaskId) -> Result<(), ErrorData> {
         let now = self.now();
         let updated = self
-            .update(id, move |record| record.cancelled(now))
+            .write(id, REQUEST_PATIENCE, move |record| record.cancelled(now))
             .await
             .map_err(|error| store_failed(&error))?
             .ok_or_else(unknown_task)?;
