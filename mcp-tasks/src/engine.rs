@@ -25,7 +25,7 @@ mod write;
 
 pub(crate) use call::SynchronousCall;
 pub(crate) use request::NewTask;
-pub(crate) use run::{Carrier, Run};
+pub(crate) use run::{Carrier, Run, apart};
 
 use quota::Quota;
 

@@ -1,6 +1,7 @@
 //! Work whose result is kept.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::ToolError;
-use crate::engine::Run;
+use crate::engine::{Run, apart};
 
 /// The result of a step as the ledger keeps it.
 #[derive(Serialize, Deserialize)]
@@ -63,7 +64,8 @@ where
             return place.decode(&kept);
         }
         let running = Running(Some(&place));
-        let outcome = work().await;
+        let mut work = pin!(apart(work));
+        let outcome = poll_fn(|cx| apart(|| work.as_mut().poll(cx))).await;
         let kept = Json::of(&Kept::of(outcome)).map_err(|error| {
             ToolError::new(format_args!(
                 "the result of step {:?} has no JSON form: {error}",
@@ -179,7 +181,7 @@ impl Drop for Running<'_> {
 
 fn detached() -> ToolError {
     ToolError::new(
-        "a step was taken outside the tool's own future (in a spawned task, or after the tool returned); take it in the \
-         function itself, or with join!",
+        "a step was taken outside the tool's own future (inside another step, in a spawned task, or after the tool \
+         returned); take it in the function itself, or with join!",
     )
 }

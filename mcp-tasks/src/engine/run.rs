@@ -25,6 +25,23 @@ thread_local! {
 
 static RUNS: AtomicU64 = AtomicU64::new(1);
 
+fn polling_as<T>(number: u64, poll: impl FnOnce() -> T) -> T {
+    struct Restore(u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            POLLING.set(self.0);
+        }
+    }
+    let _restore = Restore(POLLING.replace(number));
+    poll()
+}
+
+/// Runs a part of a step's work, which is outside the run: it is not done again on a replay, so a call on the context
+/// from inside would have no place there, and a question would wait for a step that waits for its answer.
+pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> T {
+    polling_as(0, poll)
+}
+
 /// How the run reaches its client.
 #[derive(Debug)]
 pub(crate) enum Carrier {
@@ -106,14 +123,7 @@ impl Run {
 
     /// Runs `poll` as the engine's poll of this run's body.
     pub(crate) fn polling<T>(&self, poll: impl FnOnce() -> T) -> T {
-        struct Restore(u64);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                POLLING.set(self.0);
-            }
-        }
-        let _restore = Restore(POLLING.replace(self.number));
-        poll()
+        polling_as(self.number, poll)
     }
 
     /// Whether the caller is inside the engine's poll of this run's body.
