@@ -153,3 +153,46 @@ async fn a_cancellation_right_behind_an_answer_stops_the_execution_it_starts() {
     tokio::time::sleep(Duration::from_secs(1200)).await;
     assert_eq!(log.count("ended"), 0, "a cancelled task worked to its end");
 }
+
+/// Works for ten seconds.
+#[mcp_task]
+async fn plodding(ctx: ToolContext, log: State<Log>) -> String {
+    let _dropped = log.on_drop("dropped");
+    let (token, watcher) = (ctx.cancellation().clone(), log.clone());
+    tokio::spawn(async move {
+        token.cancelled().await;
+        watcher.push("token fired");
+    });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    log.push("ended");
+    "done".to_owned()
+}
+
+/// Tasks extension, "Task Cancellation": `notifications/cancelled` takes back a request. The call that created a task was
+/// answered long ago, and the task goes on.
+#[tokio::test(start_paused = true)]
+async fn taking_back_the_call_does_nothing_to_its_task() {
+    let log = Log::default();
+    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<plodding>().state(log.clone())).await;
+    let created = client.call_taken_back("plodding", Duration::from_secs(1)).await;
+    let id = created
+        .as_ref()
+        .and_then(|task| task["taskId"].as_str())
+        .expect("a task")
+        .to_owned();
+    assert_eq!(text(&client.settled(&id).await), "done");
+    assert_eq!(log.lines(), ["ended", "dropped"]);
+}
+
+/// Inside a call there is nothing else to go on for: the body is dropped and the token fires.
+#[tokio::test(start_paused = true)]
+async fn taking_back_a_synchronous_call_stops_its_body() {
+    let log = Log::default();
+    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<plodding>().state(log.clone())).await;
+    let plain = client.declaring(json!({}));
+    plain.call_taken_back("plodding", Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let mut lines = log.lines();
+    lines.sort();
+    assert_eq!(lines, ["dropped", "token fired"]);
+}

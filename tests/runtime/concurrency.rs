@@ -259,4 +259,60 @@ in_both_modes! {
         client.say(&id, "elicit-1", "yes").await;
         assert_eq!(text(&client.settled(&id).await), "yes");
     }
+
+    /// A step is not done again, so nothing inside it can have a place in the ledger: a question or a step there gets an
+    /// error at once, and neither waits for the other for ever.
+    async fn a_call_inside_a_step_gets_a_clear_error(mode: Mode) {
+        /// Asks and works inside a step.
+        #[mcp_task]
+        async fn nested(ctx: ToolContext) -> Result<String, ToolError> {
+            let inside: Vec<String> = ctx
+                .step("outer", || {
+                    let built = ctx.elicit::<Word>("Built?");
+                    async {
+                        ctx.progress(1.0).message("reports are fine").send();
+                        let inner = ctx.step("inner", || async { Ok::<_, ToolError>(()) }).await;
+                        let asked = ctx.elicit::<Word>("Asked?").await;
+                        let built = built.await;
+                        Ok::<_, ToolError>(vec![
+                            inner.expect_err("refused").to_string(),
+                            asked.expect_err("refused").to_string(),
+                            built.expect_err("refused").to_string(),
+                        ])
+                    }
+                })
+                .await?;
+            let answer = word(ctx.elicit::<Word>("Well?").await?);
+            Ok(format!("{}\n{answer}", inside.join("\n")))
+        }
+        let (_node, client) = Node::start(mode, |b| b.register::<nested>()).await;
+        let id = client.start("nested", json!({})).await;
+        let task = client.settled(&id).await;
+        assert_eq!(keys(&task), ["elicit-1"], "{task}");
+        client.say(&id, "elicit-1", "yes").await;
+        let task = client.settled(&id).await;
+        let lines: Vec<&str> = text(&task).lines().collect();
+        assert_eq!((lines.len(), lines[3]), (4, "yes"));
+        assert!(lines[..3].iter().all(|line| line.contains("inside")), "{lines:?}");
+    }
+
+    /// A step that took too long and was given up is given up on replay too, without being started again.
+    async fn a_step_that_timed_out_is_not_started_again(mode: Mode) {
+        /// Gives a step one second.
+        #[mcp_task]
+        async fn impatient(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
+            let limit = Duration::from_secs(1);
+            let step = tokio::time::timeout(limit, work(&ctx, &log, "slow", 60_000)).await;
+            let late = step.is_err();
+            let quick = work(&ctx, &log, "quick", 0).await?;
+            Ok(format!("{late} {quick} {}", word(ctx.elicit::<Word>("Well?").await?)))
+        }
+        let log = Log::default();
+        let (_node, client) = Node::start(mode, |b| b.register::<impatient>().state(log.clone())).await;
+        let id = client.start("impatient", json!({})).await;
+        assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
+        client.say(&id, "elicit-2", "yes").await;
+        assert_eq!(text(&client.settled(&id).await), "true QUICK yes");
+        once_each(&log, &["quick", "slow"]);
+    }
 }

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelTaskParams, CancelTaskRequest, ClientRequest, CustomRequest,
-    GetTaskParams, GetTaskRequest, ProgressNotificationParam, ProtocolVersion, RequestMetaObject, UpdateTaskParams,
-    UpdateTaskRequest,
+    CallToolRequest, CallToolRequestParams, CancelTaskParams, CancelTaskRequest, CancelledNotificationParam,
+    ClientRequest, CustomRequest, GetTaskParams, GetTaskRequest, ProgressNotificationParam, ProtocolVersion,
+    RequestMetaObject, UpdateTaskParams, UpdateTaskRequest,
 };
 use rmcp::service::{NotificationContext, PeerRequestOptions, RunningService};
 use rmcp::{
@@ -110,6 +110,30 @@ impl Client {
         params.arguments = Some(object(arguments));
         self.request(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
             .await
+    }
+
+    /// `tools/call` that is taken back with `notifications/cancelled` after a while, when `after` is over; its answer, if
+    /// there is one.
+    pub(crate) async fn call_taken_back(&self, tool: &str, after: Duration) -> Option<Value> {
+        let mut meta = RequestMetaObject::new();
+        meta.0.0.insert(CAPABILITIES.to_owned(), self.capabilities.clone());
+        let mut options = PeerRequestOptions::no_options();
+        options.meta = Some(meta);
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        params.arguments = Some(Map::new());
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let handle = self
+            .service
+            .send_cancellable_request(request, options)
+            .await
+            .expect("it can be sent");
+        let id = handle.id.clone();
+        tokio::time::sleep(after).await;
+        let params = CancelledNotificationParam::new(Some(id), None);
+        self.service.notify_cancelled(params).await.expect("it can be sent");
+        let answer = tokio::time::timeout(Duration::from_secs(1), handle.await_response()).await;
+        let result = answer.ok()?.ok()?;
+        Some(serde_json::to_value(result).expect("a result has a JSON form"))
     }
 
     /// `tools/call` that becomes a task; its id.
