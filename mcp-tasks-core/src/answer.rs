@@ -9,6 +9,10 @@ use serde_json::{Map, Value};
 use crate::form::{FormSchema, form_problem_text};
 use crate::{InputKind, InputRequest, Json};
 
+mod merge;
+
+pub use merge::Answers;
+
 /// What an entry of `inputResponses` is to the question under its key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fit {
@@ -30,6 +34,11 @@ pub enum Refusal {
         /// What it would have been asked.
         kind: InputKind,
     },
+    /// The client answered the server's request with an error.
+    Client {
+        /// What it said.
+        detail: String,
+    },
     /// The client answered too often with what does not fit the form.
     InvalidAnswers {
         /// What did not fit the last time.
@@ -38,6 +47,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The client cannot be asked for this.
+    #[must_use]
+    pub const fn capability(kind: InputKind) -> Self {
+        Self::Capability { kind }
+    }
+
     /// The refusal as the response of a ledger entry.
     #[must_use]
     pub fn to_json(&self) -> Json {

@@ -330,6 +330,24 @@ fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The longest grace: a client waits for it with its request open, and the usual time-out of a request is a minute.
+pub const MAX_GRACE: Duration = Duration::from_secs(30);
+
+/// Reads how long a call may take before it becomes a task: a duration of at most [`MAX_GRACE`].
+///
+/// # Errors
+/// As [`parse_duration`], and when it is longer.
+pub fn parse_grace(text: &str) -> Result<Duration, DurationError> {
+    let grace = parse_duration(text)?;
+    if grace > MAX_GRACE {
+        return Err(DurationError::TooLong {
+            value: text.trim().to_owned(),
+            max: format_iso(MAX_GRACE),
+        });
+    }
+    Ok(grace)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

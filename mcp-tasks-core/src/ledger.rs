@@ -18,7 +18,7 @@ pub use cursor::Cursor;
 pub use fingerprint::{Fingerprint, InvalidFingerprint, canonical_json};
 pub use mismatch::{Divergence, Mismatch};
 pub(crate) use question::base_key;
-pub use question::{Asked, Fault, Looked, Question, Slept, Suspension};
+pub use question::{Asked, Fault, Looked, MOST_BYTES, MOST_ENTRIES, Question, Slept, Suspension};
 
 /// What kind of call on the context an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,6 +82,16 @@ pub enum InputKind {
 }
 
 impl InputKind {
+    /// The method of the request that asks for it.
+    #[must_use]
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Form | Self::Url => "elicitation/create",
+            Self::Sampling => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
     /// The kind of ledger entry that records the answer.
     #[must_use]
     pub const fn entry_kind(self) -> EntryKind {

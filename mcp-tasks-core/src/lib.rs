@@ -52,7 +52,7 @@ mod transition;
 
 #[cfg(feature = "store")]
 pub use self::{
-    answer::{ElicitAnswer, Refusal},
+    answer::{Answers, ElicitAnswer, Refusal},
     capability::ClientCapabilities,
     decide::{Decision, TaskSupport, decide},
     id::{TaskId, WriteId},

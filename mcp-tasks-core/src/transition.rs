@@ -9,12 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::answer::{Fit, Refusal, fit};
-use crate::ledger::{base_key, label};
 use crate::record::millis;
-use crate::{
-    ClientCapabilities, Entry, EntryKind, InputRequest, Json, Ledger, Suspension, TaskRecord, TaskStatus, Timestamp,
-};
+use crate::{Answers, ClientCapabilities, Json, Ledger, Suspension, TaskRecord, TaskStatus, Timestamp};
 
 /// What a mutation makes of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,10 +63,6 @@ impl Claim {
         Self { node, lease_until }
     }
 }
-
-/// How many answers to one question may not fit before the body is told so: the first asking and two more, as a
-/// person who failed three times needs other words, not the same form again.
-const MOST_ASKINGS: u32 = 3;
 
 /// # Transitions
 impl TaskRecord {
@@ -219,39 +211,15 @@ impl TaskRecord {
         if self.status != TaskStatus::InputRequired {
             return Change::Keep;
         }
-        let mut next = self.clone();
-        let mut changed = false;
-        next.open = Vec::with_capacity(self.open.len());
-        for request in &self.open {
-            let fit = responses
-                .get(&*request.key)
-                .map_or(Fit::NoAnswer, |response| fit(request, response));
-            match fit {
-                Fit::NoAnswer => next.open.push(request.clone()),
-                Fit::Answer(response) => {
-                    changed = true;
-                    let kind = request.kind.entry_kind();
-                    next.ledger.insert(entry(request, kind, response));
-                }
-                Fit::Misfit(problem) => {
-                    changed = true;
-                    match ask_again(request, &problem) {
-                        Some(again) => next.open.push(again),
-                        None => {
-                            let refusal = Refusal::InvalidAnswers { detail: problem };
-                            next.ledger
-                                .insert(entry(request, EntryKind::Refusal, refusal.to_json()));
-                        }
-                    }
-                }
-            }
-        }
-        if !changed {
+        let taken = Answers::take(&self.ledger, &self.open, responses);
+        if !taken.changed {
             return Change::Keep;
         }
+        let mut next = self.clone();
+        next.ledger = taken.ledger;
+        next.open = taken.open;
         next.last_updated_at = next.last_updated_at.max(now);
         if next.open.is_empty() {
-            next.open = Vec::new();
             next.status = TaskStatus::Working;
             next.client_capabilities = capabilities.clone();
             next.execution.epoch = next.execution.epoch.saturating_add(1);
@@ -260,33 +228,4 @@ impl TaskRecord {
         }
         Change::write(next)
     }
-}
-
-fn entry(request: &InputRequest, kind: EntryKind, response: Json) -> Entry {
-    Entry {
-        ordinal: request.ordinal,
-        kind,
-        key: Some(request.key.clone()),
-        label: label(&request.message()),
-        fingerprint: request.fingerprint,
-        response,
-        turn: None,
-        issued: request.issued,
-    }
-}
-
-/// The question asked again under the next key; `None` when it was asked often enough.
-fn ask_again(request: &InputRequest, problem: &str) -> Option<InputRequest> {
-    let misfits = request.misfits + 1;
-    if misfits >= MOST_ASKINGS {
-        return None;
-    }
-    let original = request.original.as_ref().unwrap_or(&request.request);
-    Some(InputRequest {
-        key: format!("{}~{}", base_key(&request.key), misfits + 1).into(),
-        request: crate::answer::with_problem(original, problem),
-        original: Some(original.clone()),
-        misfits,
-        ..request.clone()
-    })
 }

@@ -1,6 +1,6 @@
 //! The rules that the attribute and the function have to keep.
 
-use mcp_tasks_core::duration::{PollInterval, Ttl};
+use mcp_tasks_core::duration::{PollInterval, Ttl, parse_grace};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{FnArg, ItemFn, ReturnType, Safety, Type};
@@ -15,13 +15,13 @@ pub(crate) fn check(attributes: &Attributes, function: &ItemFn, parameters: &[Pa
     returned(&function.sig.output, diag);
     name(attributes, function, diag);
     durations(attributes, diag);
-    if attributes.description.is_none() {
-        if let Some(expression) = item::unreadable_doc(&function.attrs) {
-            diag.error(
-                expression,
-                "the description of the tool cannot be read from a macro; write it out, or give `description = \"…\"`",
-            );
-        }
+    if attributes.description.is_none()
+        && let Some(expression) = item::unreadable_doc(&function.attrs)
+    {
+        diag.error(
+            expression,
+            "the description of the tool cannot be read from a macro; write it out, or give `description = \"…\"`",
+        );
     }
 }
 
@@ -174,9 +174,22 @@ fn durations(attributes: &Attributes, diag: &mut Diagnostics) {
     }
     let ttl = parsed(attributes.ttl.as_ref(), Ttl::parse, diag);
     let poll_interval = parsed(attributes.poll_interval.as_ref(), PollInterval::parse, diag);
-    if let (Some(ttl), Some(poll_interval), Some(text)) = (ttl, poll_interval, &attributes.poll_interval) {
-        if let Err(error) = poll_interval.check_within(ttl) {
-            diag.error(&text.literal, error);
-        }
+    if let (Some(ttl), Some(poll_interval), Some(text)) = (ttl, poll_interval, &attributes.poll_interval)
+        && let Err(error) = poll_interval.check_within(ttl)
+    {
+        diag.error(&text.literal, error);
+    }
+    let grace = parsed(attributes.grace.as_ref(), parse_grace, diag);
+    let Some(text) = &attributes.grace else { return };
+    if attributes.defer {
+        diag.error(
+            &text.literal,
+            "`grace` and `defer` both say when the task begins; with `defer` the function says so itself, so leave out one",
+        );
+    }
+    if let (Some(grace), Some(ttl)) = (grace, ttl.and_then(|ttl| ttl.duration()))
+        && grace >= ttl
+    {
+        diag.error(&text.literal, "the grace must be shorter than the ttl");
     }
 }

@@ -5,7 +5,7 @@
 //! located at these types.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Ident, ItemFn, LitStr, ReturnType, Type, parse_quote};
 
 use crate::attr::{Attributes, Kind, Text};
@@ -51,10 +51,9 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         ReturnType::Default => parse_quote!(()),
         ReturnType::Type(_, ty) => (**ty).clone(),
     };
-    let at_return = located(item::span_of(&returned));
-    let functions = quote_spanned! {at_return=>
-        #private::Returned::<#returned>::new().functions()
-    };
+    let (at_return, _) = ends(&returned, ident.span());
+    let at = moved(&private, at_return);
+    let functions = quote_spanned!(at_return=> #at::Returned::<#returned>::new().functions());
 
     let handles = parameters
         .iter()
@@ -94,7 +93,7 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         #function
 
         #[doc = #doc]
-        #[allow(non_camel_case_types, dead_code)]
+        #[allow(non_camel_case_types)]
         #[non_exhaustive]
         #visibility struct #ident {}
 
@@ -152,18 +151,25 @@ fn handle(private: &TokenStream, index: usize, parameter: &Parameter) -> TokenSt
         Role::State(ty) => ("SharedState", &**ty, "of"),
         Role::Context | Role::Caller => return TokenStream::new(),
     };
-    let span = located(item::span_of(ty));
-    let (handle, make) = (Ident::new(handle, span), Ident::new(make, span));
-    quote_spanned! {span=>
-        const #name: #private::#handle<#ty> = #private::#handle::<#ty>::#make();
+    // From the first to the last token of the type, so that the whole of it is underlined.
+    let (start, end) = ends(ty, Span::call_site());
+    let (handle, make) = (Ident::new(handle, start), Ident::new(make, end));
+    let (start_path, call) = (moved(private, start), quote_spanned!(end=> ::#make()));
+    quote_spanned! {start=>
+        const #name: #start_path::#handle<#ty> = #start_path::#handle::<#ty>#call;
     }
 }
 
 /// The function that decodes the arguments and calls the tool's function.
 fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
     let ident = &function.sig.ident;
-    let values: Vec<Ident> = (0..parameters.len())
-        .map(|index| format_ident!("__mcp_tasks_value_{index}"))
+    let values: Vec<Ident> = parameters
+        .iter()
+        .enumerate()
+        .map(|(index, parameter)| {
+            let (start, _) = ends(&parameter.ty, Span::call_site());
+            Ident::new(&format!("__mcp_tasks_value_{index}"), start)
+        })
         .collect();
     let mut take = Vec::new();
     let mut taken = Vec::new();
@@ -203,8 +209,7 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
     let run = if function.sig.asyncness.is_some() {
         quote!(let returned = #ident(#(#values),*).await;)
     } else {
-        let span = located(ident.span());
-        let blocking = quote_spanned!(span=> #private::blocking);
+        let blocking = moved(&quote!(#private::blocking), located(ident.span()));
         quote! {
             let returned = match #blocking(move || #ident(#(#values),*)).await {
                 ::core::result::Result::Ok(returned) => returned,
@@ -214,7 +219,7 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
     };
     // A future that is not `Send` is an error here, so it is located at the function's name.
     let span = located(ident.span());
-    let boxed = quote_spanned!(span=> #private::boxed);
+    let boxed = moved(&quote!(#private::boxed), span);
     let body = quote! {
         #decode
         #(#give)*
@@ -239,12 +244,14 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
         Kind::Tool => quote!(Tool),
     };
     let name = called(attributes, function);
+    let ident = &function.sig.ident;
     let mut settings = Vec::new();
-    let texts: [(&str, &Option<Text>); 5] = [
+    let texts: [(&str, &Option<Text>); 6] = [
         ("title", &attributes.title),
         ("description", &attributes.description),
         ("ttl", &attributes.ttl),
         ("poll_interval", &attributes.poll_interval),
+        ("grace", &attributes.grace),
         ("version", &attributes.version),
     ];
     for (key, text) in texts {
@@ -256,8 +263,14 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
     if let Some(doc) = item::docs(&function.attrs) {
         settings.push(quote!(.with_doc(#doc)));
     }
-    if attributes.required {
-        settings.push(quote!(.with_required(true)));
+    let flags = [
+        ("required", attributes.required),
+        ("defer", attributes.defer),
+        ("single_use", attributes.single_use),
+    ];
+    for (key, _) in flags.into_iter().filter(|(_, set)| *set) {
+        let with = format_ident!("with_{key}");
+        settings.push(quote!(.#with(true)));
     }
     let hints = [
         ("read_only", attributes.read_only),
@@ -273,7 +286,8 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
     }
     let mut guard_function = TokenStream::new();
     if let Some(guard) = &attributes.guard {
-        let span = located(item::span_of(guard));
+        let (span, _) = ends(guard, Span::call_site());
+        let private = moved(private, span);
         guard_function = quote_spanned! {span=>
             fn __mcp_tasks_guard<'a>(
                 caller: &'a #private::Caller,
@@ -299,7 +313,7 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
                 ::core::file!(),
                 ::core::line!(),
                 ::core::column!(),
-                ::core::module_path!(),
+                ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#ident)),
             ),
         )
         #(#settings)*
@@ -336,6 +350,23 @@ fn handle_name(index: usize) -> Ident {
 }
 
 /// Where `span` is, but with names looked up as in a macro, so that lints take the code for what it is.
-fn located(span: Span) -> Span {
+pub(crate) fn located(span: Span) -> Span {
     span.resolved_at(Span::mixed_site())
+}
+
+/// Where tokens begin and end; without tokens, `otherwise`.
+fn ends(tokens: &impl ToTokens, otherwise: Span) -> (Span, Span) {
+    let spans: Vec<Span> = tokens.to_token_stream().into_iter().map(|token| token.span()).collect();
+    let start = spans.first().copied().unwrap_or(otherwise);
+    let end = spans.last().copied().unwrap_or(otherwise);
+    (located(start), located(end))
+}
+
+/// The same tokens at another place: an error in a path is shown where the path begins.
+pub(crate) fn moved(tokens: &TokenStream, span: Span) -> TokenStream {
+    let each = tokens.clone().into_iter().map(|mut token| {
+        token.set_span(span);
+        token
+    });
+    each.collect()
 }

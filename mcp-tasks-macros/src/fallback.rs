@@ -30,7 +30,7 @@ pub(crate) fn broken(mut function: ItemFn, krate: &Path, in_impl: bool) -> Token
         #function
 
         #[doc(hidden)]
-        #[allow(non_camel_case_types, dead_code)]
+        #[allow(non_camel_case_types)]
         #visibility struct #ident {}
 
         #[automatically_derived]

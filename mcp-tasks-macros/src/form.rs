@@ -1,13 +1,13 @@
 //! `#[derive(ElicitForm)]`.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Data, DeriveInput, Fields, Meta, Path, Token, Type, parse_quote};
 
 use crate::attr;
 use crate::diag::Diagnostics;
-use crate::item::span_of;
+use crate::expand::{located, moved};
 
 pub(crate) fn derive(item: TokenStream) -> TokenStream {
     let input: DeriveInput = match syn::parse2(item) {
@@ -71,11 +71,11 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
 }
 
 fn form<'a>(krate: &Path, ident: &syn::Ident, types: impl Iterator<Item = &'a Type>) -> TokenStream {
-    let checks = types.map(|ty| {
-        let span = span_of(ty).resolved_at(Span::mixed_site());
-        quote_spanned!(span=> #krate::__private::assert_field::<#ty>();)
-    });
-    let span = ident.span().resolved_at(Span::mixed_site());
+    let checks: Vec<_> = types
+        .map(|ty| quote!(#krate::__private::assert_field::<#ty>();))
+        .collect();
+    let span = located(ident.span());
+    let krate = moved(&quote!(#krate), span);
     let implementation = quote_spanned! {span=>
         #[automatically_derived]
         impl #krate::__private::ElicitForm for #ident {}
@@ -90,7 +90,8 @@ fn form<'a>(krate: &Path, ident: &syn::Ident, types: impl Iterator<Item = &'a Ty
 }
 
 fn choice(krate: &Path, ident: &syn::Ident) -> TokenStream {
-    let span = ident.span().resolved_at(Span::mixed_site());
+    let span = located(ident.span());
+    let krate = moved(&quote!(#krate), span);
     quote_spanned! {span=>
         #[automatically_derived]
         impl #krate::__private::ElicitField for #ident {}

@@ -1,7 +1,6 @@
 //! Reads the function: which of its parameters are arguments, and which the server gives.
 
 use quote::ToTokens;
-use syn::spanned::Spanned;
 use syn::{
     Attribute, Expr, ExprLit, FnArg, GenericArgument, Ident, ItemFn, Lit, Meta, Pat, PatType, PathArguments, Type,
 };
@@ -50,11 +49,7 @@ fn parameter(typed: &PatType, diag: &mut Diagnostics) -> Option<Parameter> {
         );
     }
     let role = match injected(&typed.ty) {
-        Some(Ok(role)) => role,
-        Some(Err(advice)) => {
-            diag.error(&typed.ty, advice);
-            return None;
-        }
+        Some(role) => role,
         None => {
             let name = argument_name(&typed.pat, diag);
             let fits = owned(&typed.ty, diag);
@@ -94,8 +89,9 @@ pub(crate) fn unraw(ident: &Ident) -> String {
     name.strip_prefix("r#").unwrap_or(&name).to_owned()
 }
 
-/// What the server gives for a type, judged by its last path segment, since a macro sees no types.
-fn injected(ty: &Type) -> Option<Result<Role, &'static str>> {
+/// What the server gives for a type, judged by its last path segment, since a macro sees no types. `State` and `Args`
+/// without a type are left to the compiler, which says what they miss.
+fn injected(ty: &Type) -> Option<Role> {
     let Type::Path(path) = plain(ty) else {
         return None;
     };
@@ -108,14 +104,10 @@ fn injected(ty: &Type) -> Option<Result<Role, &'static str>> {
         _ => None,
     };
     Some(match last.ident.to_string().as_str() {
-        "ToolContext" => Ok(Role::Context),
-        "Caller" => Ok(Role::Caller),
-        "State" => inner()
-            .map(Role::State)
-            .ok_or("write `State<T>` with the type the server was given"),
-        "Args" => inner()
-            .map(Role::All)
-            .ok_or("write `Args<T>` with the type of all arguments"),
+        "ToolContext" => Role::Context,
+        "Caller" => Role::Caller,
+        "State" => Role::State(inner()?),
+        "Args" => Role::All(inner()?),
         _ => return None,
     })
 }
@@ -152,7 +144,11 @@ fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
         Type::Paren(paren) => owned(&paren.elem, diag),
         Type::Array(array) => owned(&array.elem, diag),
         Type::Slice(slice) => owned(&slice.elem, diag),
-        Type::Tuple(tuple) => tuple.elems.iter().fold(true, |fits, elem| owned(elem, diag) && fits),
+        Type::Tuple(tuple) => {
+            // Not `all`, which would stop at the first: every one is reported.
+            let unfit = tuple.elems.iter().filter(|elem| !owned(elem, diag)).count();
+            unfit == 0
+        }
         Type::Path(path) => path
             .path
             .segments
@@ -209,9 +205,4 @@ pub(crate) fn unreadable_doc(attributes: &[Attribute]) -> Option<&Expr> {
         Meta::NameValue(pair) if pair.path.is_ident("doc") && doc_line(attribute).is_none() => Some(&pair.value),
         _ => None,
     })
-}
-
-/// Where tokens are.
-pub(crate) fn span_of(tokens: &impl Spanned) -> proc_macro2::Span {
-    tokens.span()
 }

@@ -21,8 +21,11 @@ use proc_macro::TokenStream;
 /// arguments but given by the server are parameters of the types `ToolContext`, `State<T>` and `Caller`, known by these
 /// names; `Args<T>` takes all arguments in one type. A function that is not async runs on a thread where it may block.
 ///
-/// Beside the function a type of the same name stands for the tool, for registration by hand. Every tool of the program
-/// is otherwise collected at link time.
+/// Beside the function a type of the same name stands for the tool, for registration by hand, so there can be no other
+/// type and no module of that name there. Every tool of the program is otherwise collected at link time.
+///
+/// It works on free functions, also inside another function; not on methods, generic, `unsafe`, `extern` or `const`
+/// functions, and its arguments own what they hold.
 ///
 /// | key | value | without it |
 /// |---|---|---|
@@ -32,7 +35,10 @@ use proc_macro::TokenStream;
 /// | `ttl` | duration or `unlimited`: how long the task is kept from its creation | `mcp.tasks.default-ttl` |
 /// | `poll_interval` | duration: how often clients should look | `mcp.tasks.default-poll-interval` |
 /// | `required` | alone, or `true` or `false`: refuse clients without the extension | `false` |
+/// | `grace` | duration: work that ends within it is answered at once, without a task | a task from the start |
+/// | `defer` | alone, or `true` or `false`: the call becomes a task where the function awaits `ctx.defer()` | `false` |
 /// | `version` | text: a parked task of another version fails rather than go on | any version goes on |
+/// | `single_use` | alone, or `true` or `false`: the state of a call that asks is accepted once | `false` |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | alone, or `true` or `false`: hints to clients | no hint |
 /// | `guard` | path of an `async fn(&Caller) -> Result<(), Denied>` | everyone may call |
 /// | `crate` | text: the path of `mcp-tasks`, where it is re-exported or renamed | `::mcp_tasks` |
@@ -46,7 +52,8 @@ pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a function a tool that always answers in the call itself.
 ///
-/// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required` and `version`.
+/// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required`, `grace`, `defer` and
+/// `version`.
 #[proc_macro_attribute]
 pub fn mcp_tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attr::Kind::Tool, arguments.into(), item.into()).into()

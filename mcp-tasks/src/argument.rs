@@ -27,10 +27,13 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgument for T {}
 
 /// All arguments of a tool in one type, in place of a parameter for each.
 ///
-/// For what parameters cannot say: renamed or defaulted properties, `deny_unknown_fields`, limits from schemars attributes.
+/// For what parameters cannot say: renamed or defaulted properties, `deny_unknown_fields`, more words in the schema.
 /// The schema of `T` is the input schema of the tool and has to be an object, or the server does not start.
 ///
-/// ```
+/// Arguments are decoded, not validated: a limit such as `#[schemars(range(max = 10))]` is told to clients, and it is for
+/// the body to hold them to it.
+///
+/// ```standalone_crate
 /// use mcp_tasks::{Args, mcp_tool};
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;

@@ -5,9 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
 use mcp_tasks_core::Principal;
+use serde::de::DeserializeOwned;
 
 /// Who called the tool.
 ///
@@ -60,7 +59,6 @@ impl Caller {
     }
 }
 
-/// Shows who it is; claims can hold personal data and stay out of logs.
 impl Caller {
     /// The caller a task was created for, as its record has it.
     pub(crate) const fn of_shared(principal: Option<Arc<Principal>>) -> Self {
@@ -73,6 +71,7 @@ impl Caller {
     }
 }
 
+/// Shows who it is; claims can hold personal data and stay out of logs.
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller")
@@ -108,7 +107,20 @@ pub type Guard = for<'a> fn(&'a Caller) -> Pin<Box<dyn Future<Output = Result<()
 
 #[cfg(test)]
 mod tests {
+    use mcp_tasks_core::Json;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_kept_claim_is_decoded_and_not_shown_in_logs() {
+        let claims = Json::of(&json!({"email": "a@example.org", "level": 3})).unwrap();
+        let caller = Caller::from_principal(Principal::new("alice").with_claims(claims));
+        assert_eq!(caller.claim::<String>("email").as_deref(), Some("a@example.org"));
+        assert_eq!(caller.claim::<String>("level"), None);
+        assert_eq!(caller.claim::<u8>("age"), None);
+        assert!(!format!("{caller:?}").contains("example"));
+    }
 
     #[test]
     fn an_anonymous_caller_has_nothing() {

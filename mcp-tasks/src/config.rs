@@ -318,3 +318,6 @@ fn flatten(prefix: &str, table: toml::Table, file: &mut File, problems: &mut Pro
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,20 +2,24 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use mcp_tasks_core::TaskId;
+use mcp_tasks_core::{Fingerprint, InputKind, TaskId};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Carrier, Run};
 use crate::{ElicitForm, ToolError};
 
+mod ask;
 mod elicit;
+mod journal;
 mod progress;
 mod step;
 
-pub use elicit::{Elicit, ElicitError, Elicited};
+pub use ask::{Asking, ElicitError};
+pub use elicit::Elicited;
 pub use progress::{Counter, Fraction, Gauge, Progress};
+pub use step::{Retry, Step};
 
 pub(crate) use progress::ProgressUpdate;
 
@@ -82,17 +86,18 @@ impl ToolContext {
     #[must_use]
     pub fn task_id(&self) -> Option<&TaskId> {
         match &self.run.carrier {
-            Carrier::Task { id, .. } => Some(id),
-            Carrier::Synchronous { .. } => None,
+            Carrier::Task { .. } => Some(&self.run.id),
+            Carrier::Call => None,
         }
     }
 
     /// Asks the user to fill in the form `T`, with `message` as the words around it.
     ///
-    /// The task becomes `input_required`, and the function goes on with the answer when it has come, which may be hours
-    /// and a restart later. Questions that are waited for at the same time (`join!`) are published together, each under
-    /// a key of its own: [`Elicit::key`], or `elicit-<n>`. Nothing the function wraps around the wait (a time-out,
-    /// `unwrap_or_default`, `select!`) keeps the question from being asked.
+    /// A task becomes `input_required`, and the function goes on with the answer when it has come, which may be hours and
+    /// a restart later. Inside a call the question goes back to the client, as an `InputRequiredResult` (2026-07-28) or as
+    /// a request of the server's own (2025-11-25). Questions that are waited for at the same time (`join!`) are asked
+    /// together, each under a key of its own: [`Asking::key`], or `elicit-<n>`. Nothing the function wraps around the wait
+    /// (a time-out, `unwrap_or_default`, `select!`) keeps the question from being asked.
     ///
     /// The answer was checked against the form before the function sees it. One that does not fit is asked for again, up
     /// to three times in all.
@@ -103,8 +108,121 @@ impl ToolContext {
     ///
     /// # Cancel safety
     /// A question that was never polled asks nothing. One that was is asked, even if its future is dropped at once.
-    pub fn elicit<T: ElicitForm>(&self, message: impl Into<String>) -> Elicit<T> {
-        Elicit::new(self.run.clone(), message.into())
+    pub fn elicit<T: ElicitForm>(&self, message: impl Into<String>) -> Asking<Elicited<T>> {
+        elicit::form(self.run.clone(), message.into())
+    }
+
+    /// As [`elicit`](Self::elicit), with a form that is known only now: `schema` is a JSON Schema of the kind the protocol
+    /// allows, an object of plain values (2026-07-28, "Elicitation", "Requested Schema").
+    ///
+    /// ```
+    /// # async fn f(ctx: mcp_tasks::ToolContext) -> Result<(), mcp_tasks::ToolError> {
+    /// use serde_json::json;
+    ///
+    /// let colours = json!({
+    ///     "type": "object",
+    ///     "properties": {"colour": {"type": "string", "enum": ["red", "green"]}},
+    ///     "required": ["colour"],
+    /// });
+    /// let answer = ctx.elicit_schema("Which colour?", &colours).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `elicit`, and when the schema is not of that kind.
+    pub fn elicit_schema(
+        &self,
+        message: impl Into<String>,
+        schema: &serde_json::Value,
+    ) -> Asking<Elicited<serde_json::Map<String, serde_json::Value>>> {
+        elicit::free_form(self.run.clone(), message.into(), schema)
+    }
+
+    /// Sends the user to `url`, to do there what must not go through the client, such as entering a password. `Accept`
+    /// means that the user agreed to go there, not that anything was done there.
+    ///
+    /// # Errors
+    /// As `elicit`; the client must support URL mode.
+    pub fn elicit_url(&self, message: impl Into<String>, url: &str) -> Asking<Elicited<()>> {
+        elicit::url(self.run.clone(), message.into(), url)
+    }
+
+    /// Asks the client's model for a completion. The protocol has deprecated this (SEP-2577) and its types in rmcp, which
+    /// are `CreateMessageRequestParams` and `CreateMessageResult`; any types of that form will do.
+    ///
+    /// # Errors
+    /// As `elicit`; the client must support sampling.
+    pub fn sample<R: serde::de::DeserializeOwned>(&self, params: &impl serde::Serialize) -> Asking<R> {
+        elicit::sampling(self.run.clone(), params)
+    }
+
+    /// Asks the client for its roots. The protocol has deprecated this (SEP-2577) and its type in rmcp, which is
+    /// `ListRootsResult`; any type of that form will do.
+    ///
+    /// # Errors
+    /// As `elicit`; the client must support roots.
+    pub fn roots<R: serde::de::DeserializeOwned>(&self) -> Asking<R> {
+        elicit::roots(self.run.clone())
+    }
+
+    /// Whether the client can be asked this, as far as it declared. A question it cannot be asked is an error; this is
+    /// for a function that would rather do something else. It depends on the request that triggered the run, which may be
+    /// another one on a later run, so it is recorded.
+    ///
+    /// # Errors
+    /// When it is polled outside the function's own future.
+    pub fn can_ask(&self, kind: InputKind) -> impl Future<Output = Result<bool, ToolError>> + Send + use<> {
+        journal::can_ask(self.run.clone(), kind)
+    }
+
+    /// The time, the same on every run.
+    ///
+    /// # Errors
+    /// When it is polled outside the function's own future.
+    pub fn now(&self) -> impl Future<Output = Result<SystemTime, ToolError>> + Send + use<> {
+        journal::now(self.run.clone())
+    }
+
+    /// `N` random bytes from the system's generator, the same on every run.
+    ///
+    /// # Errors
+    /// When the generator fails, or it is polled outside the function's own future.
+    pub fn random<const N: usize>(&self) -> impl Future<Output = Result<[u8; N], ToolError>> + Send + use<N> {
+        journal::random(self.run.clone())
+    }
+
+    /// Waits. On a later run only what is left is waited for: the instant at which the wait ends is recorded.
+    ///
+    /// # Errors
+    /// When it is polled outside the function's own future.
+    pub fn sleep(&self, duration: Duration) -> impl Future<Output = Result<(), ToolError>> + Send + use<> {
+        journal::sleep(self.run.clone(), duration)
+    }
+
+    /// A key for another system that does a thing once per key: the same on every run of this task and for this `name`,
+    /// and another for every other task. Inside a call it is the same over all the call's rounds.
+    ///
+    /// ```
+    /// # async fn charge(key: &str) -> Result<(), std::io::Error> { Ok(()) }
+    /// # async fn f(ctx: mcp_tasks::ToolContext) -> Result<(), mcp_tasks::ToolError> {
+    /// let key = ctx.idempotency_key("charge");
+    /// ctx.step("charge", || async move { charge(&key).await }).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn idempotency_key(&self, name: &str) -> String {
+        let name = serde_json::Value::from(name);
+        Fingerprint::of("idempotency-key", self.run.id.as_str(), Some(&name)).to_hex()
+    }
+
+    /// The point from which a call of a `#[mcp_task(defer)]` goes on as a task. Questions before it are rounds of the call
+    /// itself, what follows is a task, and the answers and steps so far come along. It does nothing where there can be no
+    /// task, and on every later run.
+    ///
+    /// # Errors
+    /// When the attribute does not say `defer`, and when it is polled outside the function's own future.
+    pub fn defer(&self) -> impl Future<Output = Result<(), ToolError>> + Send + use<> {
+        journal::defer(self.run.clone())
     }
 
     /// Does a piece of work once and keeps its result: on a later run the result is returned without doing the work.
@@ -118,23 +236,20 @@ impl ToolContext {
     /// again; otherwise once. Inside a synchronous call nothing is stored and the work is simply done.
     ///
     /// # Errors
-    /// The work's own error, as a [`ToolError`]; the same on every later run. Also when the value has no JSON form, or a
+    /// The work's own error, as a [`ToolError`]; the same on every later run. With [`Step::retry`] the work is done again
+    /// first. Also when the value has no JSON form, or a
     /// stored one does not fit `T` any more, and when it is polled outside the function's own future.
     ///
     /// # Cancel safety
     /// Dropping the future before it is done drops the work; it is done again when the function comes by again.
-    pub fn step<T, E, F, Fut>(
-        &self,
-        name: &str,
-        work: F,
-    ) -> impl Future<Output = Result<T, ToolError>> + Send + use<T, E, F, Fut>
+    pub fn step<T, E, F, Fut>(&self, name: &str, work: F) -> Step<T, F, Fut>
     where
-        T: serde::Serialize + serde::de::DeserializeOwned + Send,
-        E: Into<ToolError> + Send,
-        F: FnOnce() -> Fut + Send,
-        Fut: Future<Output = Result<T, E>> + Send,
+        T: serde::Serialize + serde::de::DeserializeOwned,
+        E: Into<ToolError>,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
     {
-        step::step(self.run.clone(), name.to_owned(), work)
+        Step::new(self.run.clone(), name, work)
     }
 
     /// Reports how far the work is: any number that grows. Add [`total`](Progress::total) and
@@ -187,8 +302,8 @@ impl ToolContext {
     /// When the store cannot be reached, or the task is no longer this run's.
     pub async fn extend_ttl(&self, ttl: Duration) -> Result<(), ToolError> {
         match &self.run.carrier {
-            Carrier::Task { engine, id, epoch } => engine.extend_ttl(id, *epoch, ttl).await,
-            Carrier::Synchronous { .. } => Ok(()),
+            Carrier::Task { engine, epoch } => engine.extend_ttl(&self.run.id, *epoch, ttl).await,
+            Carrier::Call => Ok(()),
         }
     }
 }

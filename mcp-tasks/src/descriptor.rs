@@ -1,8 +1,5 @@
 //! What the attributes write about a function, in a form that a `const` can hold.
 
-use std::any::TypeId;
-use std::fmt;
-
 use rmcp::model::CallToolResult;
 
 use crate::__private::{BoxFuture, Invocation};
@@ -10,6 +7,10 @@ use crate::argument::Arguments;
 use crate::caller::Guard;
 use crate::error::ToolError;
 use crate::schema::{InputSchema, OutputSchema};
+
+mod parts;
+
+pub use parts::{SourceLocation, StateRequirement};
 
 /// Whether a tool may run as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,83 +30,6 @@ impl ToolKind {
             Self::Task => "mcp_task",
             Self::Tool => "mcp_tool",
         }
-    }
-}
-
-/// Where a tool stands in the source; shown as `file:line`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceLocation {
-    file: &'static str,
-    line: u32,
-    column: u32,
-    module_path: &'static str,
-}
-
-impl SourceLocation {
-    /// A place, as `file!()`, `line!()`, `column!()` and `module_path!()` give it.
-    #[must_use]
-    pub const fn new(file: &'static str, line: u32, column: u32, module_path: &'static str) -> Self {
-        Self {
-            file,
-            line,
-            column,
-            module_path,
-        }
-    }
-
-    /// The file, as the compiler was given it.
-    #[must_use]
-    pub const fn file(&self) -> &'static str {
-        self.file
-    }
-
-    /// The line, counted from 1.
-    #[must_use]
-    pub const fn line(&self) -> u32 {
-        self.line
-    }
-
-    /// The module the function is in.
-    #[must_use]
-    pub const fn module_path(&self) -> &'static str {
-        self.module_path
-    }
-}
-
-impl fmt::Display for SourceLocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
-
-/// A [`State<T>`](crate::State) parameter: what has to be given to the server before it starts.
-#[derive(Debug, Clone, Copy)]
-pub struct StateRequirement {
-    // Functions, because `TypeId::of` is no `const fn` on the oldest supported compiler.
-    type_id: fn() -> TypeId,
-    type_name: fn() -> &'static str,
-}
-
-impl StateRequirement {
-    /// The requirement of a `State<T>` parameter.
-    #[must_use]
-    pub const fn of<T: Send + Sync + 'static>() -> Self {
-        Self {
-            type_id: TypeId::of::<T>,
-            type_name: std::any::type_name::<T>,
-        }
-    }
-
-    /// The type that is needed.
-    #[must_use]
-    pub fn type_id(&self) -> TypeId {
-        (self.type_id)()
-    }
-
-    /// The name of the type, for messages.
-    #[must_use]
-    pub fn type_name(&self) -> &'static str {
-        (self.type_name)()
     }
 }
 
@@ -152,6 +76,9 @@ pub struct ToolDescriptor {
     poll_interval: Option<&'static str>,
     version: Option<&'static str>,
     required: bool,
+    defer: bool,
+    single_use: bool,
+    grace: Option<&'static str>,
     read_only: Option<bool>,
     destructive: Option<bool>,
     idempotent: Option<bool>,
@@ -176,6 +103,9 @@ impl ToolDescriptor {
             poll_interval: None,
             version: None,
             required: false,
+            defer: false,
+            single_use: false,
+            grace: None,
             read_only: None,
             destructive: None,
             idempotent: None,
@@ -224,6 +154,27 @@ impl ToolDescriptor {
     #[must_use]
     pub const fn with_version(mut self, version: &'static str) -> Self {
         self.version = Some(version);
+        self
+    }
+
+    /// `defer`.
+    #[must_use]
+    pub const fn with_defer(mut self, defer: bool) -> Self {
+        self.defer = defer;
+        self
+    }
+
+    /// `single_use`.
+    #[must_use]
+    pub const fn with_single_use(mut self, single_use: bool) -> Self {
+        self.single_use = single_use;
+        self
+    }
+
+    /// `grace = "…"`.
+    #[must_use]
+    pub const fn with_grace(mut self, grace: &'static str) -> Self {
+        self.grace = Some(grace);
         self
     }
 
@@ -330,6 +281,24 @@ impl ToolDescriptor {
         self.version
     }
 
+    /// `defer`: the call becomes a task where the function says so.
+    #[must_use]
+    pub const fn defer(&self) -> bool {
+        self.defer
+    }
+
+    /// `single_use`: the state of a call that asks is accepted once.
+    #[must_use]
+    pub const fn single_use(&self) -> bool {
+        self.single_use
+    }
+
+    /// `grace = "…"`.
+    #[must_use]
+    pub const fn grace(&self) -> Option<&'static str> {
+        self.grace
+    }
+
     /// `required`: refused for clients that do not declare the extension.
     #[must_use]
     pub const fn required(&self) -> bool {
@@ -396,7 +365,7 @@ inventory::collect!(ToolDescriptor);
 /// `#[mcp_task]` and `#[mcp_tool]` put a type beside the function that has its name and implements this, so that a
 /// tool can be named where link-time collection is not wanted or not available.
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::{ToolDefinition, mcp_tool};
 ///
 /// /// Adds two numbers

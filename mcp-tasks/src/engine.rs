@@ -12,20 +12,28 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::registry::Registry;
+use crate::request_state::RequestStateCodec;
 use crate::settings::Settings;
 use crate::state::StateMap;
 
+mod birth;
 mod call;
 mod driver;
 mod execution;
+mod live;
 mod quota;
+mod record_sink;
 mod request;
+mod round;
 mod run;
 mod write;
 
-pub(crate) use call::SynchronousCall;
+pub(crate) use birth::Started;
+pub(crate) use call::{Answer, Channel, SynchronousCall};
 pub(crate) use request::NewTask;
-pub(crate) use run::{Carrier, Run, apart};
+#[cfg(test)]
+pub(crate) use run::RunStart;
+pub(crate) use run::{Carrier, Deferral, Run, apart};
 
 use quota::Quota;
 
@@ -40,6 +48,7 @@ struct Inner {
     registry: Registry,
     states: Arc<StateMap>,
     settings: Settings,
+    request_state: RequestStateCodec,
     clock: Arc<dyn Clock>,
     node: Arc<str>,
     write_seed: u128,
@@ -81,6 +90,7 @@ impl Engine {
         registry: Registry,
         states: Arc<StateMap>,
         settings: Settings,
+        request_state: RequestStateCodec,
         clock: Arc<dyn Clock>,
         seed: u128,
     ) -> Self {
@@ -91,6 +101,7 @@ impl Engine {
                 registry,
                 states,
                 settings,
+                request_state,
                 clock,
                 node: format!("{:016x}", seed >> 64).into(),
                 write_seed: seed,

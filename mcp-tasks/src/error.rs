@@ -14,7 +14,7 @@ use crate::context::ElicitError;
 ///
 /// Like `anyhow::Error` it does not implement [`std::error::Error`], so that `?` turns every error into one:
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::{ToolError, mcp_tool};
 ///
 /// #[mcp_tool]
@@ -189,7 +189,9 @@ mod tests {
 
     #[test]
     fn a_question_that_cannot_be_asked_anywhere_in_the_chain_decides() {
-        let deep = Publish(ElicitError::NotSupported);
+        let deep = Publish(ElicitError::NotSupported {
+            kind: crate::InputKind::Form,
+        });
         assert!(question_mark(deep).into_outcome().is_err());
     }
 

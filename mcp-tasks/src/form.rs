@@ -191,10 +191,10 @@ fn flat(schema: Value) -> Value {
     keep(&mut flat, &mut schema, &["type", "title", "description"]);
     match kind.as_str() {
         "string" => {
-            if let Some(Value::String(format)) = schema.get("format") {
-                if !["email", "uri", "date", "date-time"].contains(&format.as_str()) {
-                    schema.remove("format");
-                }
+            if let Some(Value::String(format)) = schema.get("format")
+                && !["email", "uri", "date", "date-time"].contains(&format.as_str())
+            {
+                schema.remove("format");
             }
             keep(&mut flat, &mut schema, &["minLength", "maxLength", "format"]);
         }
@@ -239,13 +239,13 @@ fn without_null(schema: Value) -> Value {
     }
     if let Some(Value::Array(branches)) = schema.get_mut("anyOf") {
         branches.retain(|branch| branch.get("type") != Some(&json!("null")));
-        if branches.len() == 1 {
-            if let Some(Value::Object(inner)) = branches.pop() {
-                schema.remove("anyOf");
-                // The description of the field, which stands outside, is closer than that of its type.
-                for (name, value) in inner {
-                    schema.entry(name).or_insert(value);
-                }
+        if branches.len() == 1
+            && let Some(Value::Object(inner)) = branches.pop()
+        {
+            schema.remove("anyOf");
+            // The description of the field, which stands outside, is closer than that of its type.
+            for (name, value) in inner {
+                schema.entry(name).or_insert(value);
             }
         }
     }
@@ -331,3 +331,6 @@ impl fmt::Debug for FieldNames<'_> {
         f.write_str("FieldNames")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ mod error;
 mod form;
 mod output;
 mod registry;
+mod request_state;
 mod runtime;
 mod schema;
 mod serve;
@@ -26,7 +27,7 @@ mod start;
 mod state;
 mod task_server;
 
-pub use mcp_tasks_core::{MemoryStore, Principal, TaskId, TaskStore};
+pub use mcp_tasks_core::{InputKind, MemoryStore, Principal, TaskId, TaskStore};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;
 pub use schemars;
@@ -36,7 +37,7 @@ pub use crate::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invali
 pub use crate::caller::{Caller, Denied, Guard};
 pub use crate::clock::{Clock, SystemClock};
 pub use crate::config::{Config, ConfigBuilder};
-pub use crate::context::{Counter, Elicit, ElicitError, Elicited, Fraction, Gauge, Progress, ToolContext};
+pub use crate::context::{Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, ToolContext};
 pub use crate::descriptor::{
     SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
 };

@@ -77,7 +77,7 @@ impl<R> fmt::Debug for OutputFunctions<R> {
 
 /// Tells a `Result` from all other return types by its type, so that aliases of it are known too.
 ///
-/// `Returned::<R>::new().functions()` finds the method below for a `Result`, and by dereferencing that of [`Plain`] for
+/// `Returned::<R>::new().functions()` finds the method below for a `Result`, and by dereferencing that of `Plain` for
 /// all else: no trait has to be in scope for it.
 pub struct Returned<R>(Plain<R>);
 

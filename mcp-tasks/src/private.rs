@@ -240,6 +240,7 @@ impl Direct {
             tool,
             arguments: mcp_tasks_core::Json::of(arguments)?,
             client: Self::client()?,
+            before: None,
         };
         Ok(engine.create(new).await?)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks_core::TaskSupport;
-use mcp_tasks_core::duration::{PollInterval, Ttl};
+use mcp_tasks_core::duration::{PollInterval, Ttl, parse_grace};
 use mcp_tasks_core::ledger::Fingerprint;
 use mcp_tasks_core::placeholder::Template;
 use rmcp::model::{Tool, ToolAnnotations};
@@ -37,6 +37,8 @@ pub(crate) struct RegisteredTool {
     pub(crate) ttl: Option<Duration>,
     pub(crate) poll_interval: Duration,
     pub(crate) required: bool,
+    /// How long a call may take before it becomes a task.
+    pub(crate) grace: Option<Duration>,
     pub(crate) version: Option<Arc<str>>,
     /// Of the canonical input schema: tells a parked task that its tool takes other arguments now.
     pub(crate) schema_hash: Fingerprint,
@@ -80,8 +82,8 @@ impl Registry {
         let collected = inventory::iter::<ToolDescriptor>.into_iter().filter(|_| use_inventory);
         let mut descriptors: Vec<ToolDescriptor> = explicit.into_iter().chain(collected.copied()).collect();
         // By place, so that problems come in the order of the source, and the linker's order never shows.
-        descriptors.sort_by_key(|tool| (tool.source(), tool.name()));
-        descriptors.dedup_by_key(|tool| (tool.source(), tool.name()));
+        descriptors.sort_by_key(ToolDescriptor::source);
+        descriptors.dedup_by_key(|tool| tool.source());
 
         let mut keys: Vec<String> = settings::KEYS.iter().map(|key| (*key).to_owned()).collect();
         let mut tools: BTreeMap<Arc<str>, Arc<RegisteredTool>> = BTreeMap::new();
@@ -160,6 +162,7 @@ impl Reader<'_> {
         let description = self.text("description", descriptor.description(), keep);
         let version = self.text("version", descriptor.version(), keep);
         let ttl = self.text("ttl", descriptor.ttl(), Ttl::parse);
+        let grace = self.text("grace", descriptor.grace(), parse_grace);
         let poll_interval = self.text("poll_interval", descriptor.poll_interval(), PollInterval::parse);
         self.states(states);
         let input = self.input();
@@ -184,6 +187,7 @@ impl Reader<'_> {
             ttl: ttl.duration(),
             poll_interval: poll_interval.duration(),
             required: descriptor.required(),
+            grace: self.fitting_grace(grace?, ttl)?,
             version: version.map(Into::into),
             schema_hash,
             guard: descriptor.guard(),
@@ -257,6 +261,17 @@ impl Reader<'_> {
         }
     }
 
+    /// The grace, if it is shorter than the task's life.
+    fn fitting_grace(&mut self, grace: Option<Duration>, ttl: Ttl) -> Option<Option<Duration>> {
+        match (grace, ttl.duration()) {
+            (Some(grace), Some(ttl)) if grace >= ttl => {
+                self.problem("`grace`: it must be shorter than the ttl");
+                None
+            }
+            _ => Some(grace),
+        }
+    }
+
     fn states(&mut self, states: &StateMap) {
         for state in self.descriptor.states() {
             if !states.contains(state.type_id()) {
@@ -321,3 +336,6 @@ fn annotations(tool: &ToolDescriptor) -> Option<ToolAnnotations> {
         .any(Option::is_some)
         .then(|| ToolAnnotations::from_raw(None, read_only, destructive, idempotent, open_world))
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::descriptor::{ToolDefinition, ToolDescriptor};
 use crate::engine::Engine;
 use crate::registry::Registry;
+use crate::request_state::RequestStateCodec;
 use crate::settings::Settings;
 use crate::start::{Problems, StartError};
 use crate::state::StateMap;
@@ -49,7 +50,6 @@ impl fmt::Debug for TaskRuntime {
 impl TaskRuntime {
     /// A runtime with the tools collected at link time, configuration from the environment and a file, and the memory
     /// store, unless told otherwise.
-    #[must_use]
     pub fn builder() -> TaskRuntimeBuilder {
         TaskRuntimeBuilder::default()
     }
@@ -210,7 +210,9 @@ impl TaskRuntimeBuilder {
         if let Err(error) = getrandom::fill(&mut seed) {
             problems.add(format!("the system's random generator fails: {error}"));
         }
-        let (settings, registry) = problems.finish_with(settings.zip(registry))?;
+        let request_state = settings.as_ref().and_then(|settings| codec(settings, &mut problems));
+        let checked = settings.zip(registry).zip(request_state);
+        let ((settings, registry), request_state) = problems.finish_with(checked)?;
         let store = self.store.unwrap_or_else(|| {
             tracing::warn!(
                 "using the in-memory task store: tasks are lost when this process ends, and no other node sees them; give \
@@ -222,8 +224,27 @@ impl TaskRuntimeBuilder {
         let states = Arc::new(self.states);
         let seed = u128::from_be_bytes(seed);
         Ok(TaskRuntime {
-            engine: Engine::new(store, registry, states, settings, clock, seed),
+            engine: Engine::new(store, registry, states, settings, request_state, clock, seed),
             principal: self.principal,
         })
+    }
+}
+
+/// What seals the state of synchronous calls.
+fn codec(settings: &Settings, problems: &mut Problems) -> Option<RequestStateCodec> {
+    let ttl = settings.request_state_ttl;
+    match &settings.request_state_keys {
+        Some(keys) => RequestStateCodec::new(keys.reveal(), ttl)
+            .map_err(|error| problems.add(format!("mcp.tasks.request-state.keys: {error}")))
+            .ok(),
+        None => {
+            tracing::warn!(
+                "mcp.tasks.request-state.keys is not set: the state of calls that ask is sealed with a key of this process \
+                 alone, so they cannot go on after a restart or on another node"
+            );
+            RequestStateCodec::ephemeral(ttl)
+                .map_err(|error| problems.add(format!("the system's random generator fails: {error}")))
+                .ok()
+        }
     }
 }

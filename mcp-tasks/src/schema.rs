@@ -46,7 +46,7 @@ impl InputSchema {
 
     /// Takes the schema of one type for all arguments.
     pub fn whole<T: ToolArgument>(&mut self) {
-        self.whole = Some(self.generator.root_schema_for::<T>());
+        self.whole = Some(root::<T>(&mut self.generator));
     }
 
     /// The finished schema, or why it cannot be the schema of a tool.
@@ -93,8 +93,7 @@ impl OutputSchema {
     /// It describes what `Serialize` writes, which can differ from what `Deserialize` reads. Its root may be of any type:
     /// clients of earlier protocol revisions, which need an object, are not shown another one.
     pub fn structured<T: JsonSchema>(&mut self) {
-        let schema = settings().for_serialize().into_generator().into_root_schema_for::<T>();
-        let schema = strict_root(schema);
+        let schema = strict_root(root::<T>(&mut settings().for_serialize().into_generator()));
         // A schema that allows everything tells nothing, and clients that validate trip over it.
         self.schema = (!schema.is_empty()).then_some(schema);
     }
@@ -106,10 +105,7 @@ impl OutputSchema {
 
 /// The properties that `T` cannot be decoded without.
 pub(crate) fn required_properties<T: JsonSchema>() -> Vec<String> {
-    let schema = settings()
-        .for_deserialize()
-        .into_generator()
-        .into_root_schema_for::<T>();
+    let schema = root::<T>(&mut settings().for_deserialize().into_generator());
     let required = schema.get("required").and_then(Value::as_array);
     required
         .into_iter()
@@ -122,6 +118,42 @@ pub(crate) fn required_properties<T: JsonSchema>() -> Vec<String> {
 fn settings() -> SchemaSettings {
     // 2020-12 is what a schema without `$schema` is, by the core specification.
     SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None)
+}
+
+/// The schema of one type with its definitions.
+///
+/// Schemars' own root schema points at itself with `"#"` where a type holds itself, and `"#"` means something else once a
+/// client has put the schema into a larger document. So such a type is a definition, and the root a copy of it.
+fn root<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = generator.subschema_for::<T>();
+    let mut definitions = generator.take_definitions(false);
+    let pointer = schema.get("$ref").and_then(Value::as_str).map(str::to_owned);
+    if let Some((pointer, name)) = pointer.as_deref().and_then(|p| Some((p, p.strip_prefix("#/$defs/")?))) {
+        let name = name.replace("~1", "/").replace("~0", "~");
+        if let Some(definition) = definitions.remove(&name) {
+            let used = |value: &Value| refers(value, pointer);
+            if used(&definition) || definitions.values().any(used) {
+                definitions.insert(name, definition.clone());
+            }
+            schema = definition.try_into().unwrap_or(schema);
+        }
+    }
+    if !definitions.is_empty() {
+        schema.ensure_object().insert("$defs".to_owned(), definitions.into());
+    }
+    schema
+}
+
+/// Whether there is a reference to this place anywhere inside.
+fn refers(value: &Value, pointer: &str) -> bool {
+    match value {
+        Value::Object(members) => {
+            members.get("$ref").is_some_and(|found| found == pointer)
+                || members.values().any(|member| refers(member, pointer))
+        }
+        Value::Array(items) => items.iter().any(|item| refers(item, pointer)),
+        _ => false,
+    }
 }
 
 /// Makes a root schema strict. The name and the doc comment of the Rust type are noise to a model that reads a tool.
@@ -171,3 +203,6 @@ fn bounds_for_format(object: &mut Map<String, Value>) {
         object.entry("maximum").or_insert(maximum.into());
     }
 }
+
+#[cfg(test)]
+mod tests;

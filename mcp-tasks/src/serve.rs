@@ -68,6 +68,7 @@ impl fmt::Debug for Error {
 /// What [`Server::serve`] and the like return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+type Ready = Box<dyn FnOnce(&str) + Send>;
 type Factory<H> = Arc<dyn Fn() -> H + Send + Sync>;
 
 /// A server with the tools of a [`TaskRuntime`], over Streamable HTTP or stdio.
@@ -100,7 +101,7 @@ pub struct Server<H = NoHandler> {
     handler: Factory<H>,
     #[cfg(feature = "http")]
     http: http::HttpOptions,
-    on_ready: Option<Box<dyn FnOnce(&str) + Send>>,
+    on_ready: Option<Ready>,
 }
 
 impl<H> fmt::Debug for Server<H> {

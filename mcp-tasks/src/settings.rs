@@ -190,10 +190,10 @@ impl Settings {
                 quota_running: quota_running?,
             })
         })();
-        if let Some(settings) = &all {
-            if let Err(error) = settings.default_poll_interval.check_within(settings.default_ttl) {
-                reader.problems.add(format!("`{DEFAULT_POLL_INTERVAL}`: {error}"));
-            }
+        if let Some(settings) = &all
+            && let Err(error) = settings.default_poll_interval.check_within(settings.default_ttl)
+        {
+            reader.problems.add(format!("`{DEFAULT_POLL_INTERVAL}`: {error}"));
         }
         reader.problems.finish_with(all)
     }
@@ -274,3 +274,6 @@ pub(crate) fn is_secret(key: &str) -> bool {
         .iter()
         .any(|word| key.contains(word))
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,12 +89,17 @@ impl Problems {
         result.map_err(|problem| self.0.push(problem)).ok()
     }
 
-    /// Takes over the problems of another check; any other error ends the start at once.
+    /// Takes over the problems of another check, those that are known already once; any other error ends the start at
+    /// once.
     pub(crate) fn absorb<T>(&mut self, result: Result<T, StartError>) -> Result<Option<T>, StartError> {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(StartError::Problems(problems)) => {
-                self.0.extend(problems.0);
+                for problem in problems.0 {
+                    if !self.0.contains(&problem) {
+                        self.0.push(problem);
+                    }
+                }
                 Ok(None)
             }
             Err(other) => Err(other),

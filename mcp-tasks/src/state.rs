@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// It is no argument of the tool and not in its schema. Cloning it shares the value. A server without a value of the
 /// type does not start. The attribute knows the parameter by the name `State`, so it cannot be renamed on import.
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::{State, mcp_tool};
 ///
 /// struct Catalogue {

@@ -24,10 +24,6 @@ async fn nothing() -> String {
 }
 
 #[derive(Deserialize, JsonSchema, ElicitForm)]
-#[expect(
-    dead_code,
-    reason = "the benchmark looks at the time an answer takes, not at the answer"
-)]
 struct Next {
     /// Whether to go on
     proceed: bool,
@@ -37,7 +33,10 @@ struct Next {
 #[mcp_task]
 async fn ask(ctx: ToolContext, questions: u32) -> Result<String, ToolError> {
     for n in 0..questions {
-        ctx.elicit::<Next>(format!("Go on after {n}?")).await?;
+        let answer = ctx.elicit::<Next>(format!("Go on after {n}?")).await?;
+        if !answer.accepted().is_some_and(|next| next.proceed) {
+            break;
+        }
     }
     Ok(String::new())
 }

@@ -26,7 +26,7 @@ async fn adaptable(ctx: ToolContext, log: State<Log>) -> Result<String, ToolErro
     for question in ["First?", "Second?"] {
         said.push(match ctx.elicit::<Word>(question).await {
             Ok(answer) => word(answer),
-            Err(ElicitError::NotSupported) => "cannot ask".to_owned(),
+            Err(ElicitError::NotSupported { .. }) => "cannot ask".to_owned(),
             Err(error) => return Err(error.into()),
         });
         let line = said.join(" ");

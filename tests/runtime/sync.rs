@@ -28,16 +28,26 @@ async fn working(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError>
     Ok(done.join(" "))
 }
 
-/// Asks.
+/// Works and asks.
 #[mcp_task]
-async fn asking(ctx: ToolContext) -> Result<String, ToolError> {
-    Ok(word(ctx.elicit::<Word>("Well?").await?))
+async fn asking(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
+    work_and_ask(&ctx, &log).await
 }
 
-/// Asks, and is never a task.
+/// Works and asks, and is never a task.
 #[mcp_tool]
-async fn never_a_task(ctx: ToolContext) -> Result<String, ToolError> {
-    Ok(word(ctx.elicit::<Word>("Well?").await?))
+async fn never_a_task(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
+    work_and_ask(&ctx, &log).await
+}
+
+async fn work_and_ask(ctx: &ToolContext, log: &Log) -> Result<String, ToolError> {
+    let step: String = ctx
+        .step("a", || async {
+            log.push("a");
+            Ok::<_, ToolError>("A".to_owned())
+        })
+        .await?;
+    Ok(format!("{step} {}", word(ctx.elicit::<Word>("Well?").await?)))
 }
 
 /// Asks, and goes on without.
@@ -81,36 +91,44 @@ async fn steps_and_progress_work_inside_a_call() {
     assert!(node.store.written().is_empty());
 }
 
-/// A question that nothing can carry ends the call with `-32021` and the capability that would carry it.
+/// Multi Round-Trip Requests: a question inside a call is a round of that call, for a tool that never is a task too. What
+/// was done before it comes back with the client, and is not done again.
 #[tokio::test(start_paused = true)]
-async fn a_question_inside_a_call_says_what_it_needs() {
-    let (_node, client, _) = start().await;
-    let error = client.call("asking", json!({})).await.expect_err("it cannot ask");
-    assert_eq!(error.code.0, -32021);
-    let needs_tasks = json!({"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}});
-    assert_eq!(error.data, Some(needs_tasks), "{error}");
-
-    let silent = client.declaring(json!({}));
-    let error = silent.call("asking", json!({})).await.expect_err("it cannot ask");
-    let needs_elicitation = json!({"requiredCapabilities": {"elicitation": {"form": {}}}});
-    assert_eq!((error.code.0, error.data), (-32021, Some(needs_elicitation)));
+async fn a_question_inside_a_call_is_a_round_of_it() {
+    let (node, client, log) = start().await;
+    for tool in ["asking", "never_a_task"] {
+        let round = client.call(tool, json!({})).await.expect("a round");
+        assert_eq!(round["resultType"], "input_required");
+        assert_eq!(round["inputRequests"]["elicit-1"]["params"]["message"], "Well?");
+        let answers = json!({"elicit-1": {"action": "accept", "content": {"word": "yes"}}});
+        let result = client
+            .call_again(tool, json!({}), &round, answers)
+            .await
+            .expect("an answer");
+        assert_eq!(result["content"][0]["text"], "A yes");
+    }
+    assert_eq!(log.lines(), ["a", "a"], "once in each call");
+    assert!(node.store.written().is_empty());
 }
 
-/// No capability helps a tool that never is a task: its author is told what to do, in a result.
+/// A question that the client cannot be asked ends the call with `-32021` and the capability that would help.
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_never_is_a_task_is_told_to_become_one() {
+async fn a_question_the_client_cannot_be_asked_says_what_it_needs() {
     let (_node, client, _) = start().await;
-    let result = client.call("never_a_task", json!({})).await.expect("a result");
-    assert_eq!(result["isError"], true);
-    let words = result["content"][0]["text"].as_str().expect("text");
-    assert!(words.contains("mcp_task"), "{words}");
+    let silent = client.declaring(json!({}));
+    for tool in ["asking", "never_a_task"] {
+        let error = silent.call(tool, json!({})).await.expect_err("it cannot ask");
+        let needs_elicitation = json!({"requiredCapabilities": {"elicitation": {"form": {}}}});
+        assert_eq!((error.code.0, error.data), (-32021, Some(needs_elicitation)), "{tool}");
+    }
 }
 
 /// The error is an ordinary one: a body may go on without an answer.
 #[tokio::test(start_paused = true)]
 async fn a_body_may_cope_without_an_answer() {
     let (_node, client, _) = start().await;
-    let result = client.call("coping", json!({})).await.expect("a result");
+    let silent = client.declaring(json!({}));
+    let result = silent.call("coping", json!({})).await.expect("a result");
     let words = result["content"][0]["text"].as_str().expect("text");
     assert!(words.starts_with("could not ask: "), "{words}");
 }

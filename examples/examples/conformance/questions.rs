@@ -49,7 +49,7 @@ pub(crate) struct Call<'a> {
 /// Why a call ends before its result is there.
 pub(crate) enum Stop {
     /// Questions that the client answers by calling again.
-    Asked(InputRequiredResult),
+    Asked(Box<InputRequiredResult>),
     /// The tool could not do its work.
     Failed(String),
     /// A JSON-RPC error.
@@ -73,7 +73,7 @@ impl Stop {
     pub(crate) fn of_tool(result: Result<CallToolResult, Self>) -> Result<CallToolResponse, ErrorData> {
         match result {
             Ok(result) => Ok(result.into()),
-            Err(Self::Asked(rounds)) => Ok(rounds.into()),
+            Err(Self::Asked(rounds)) => Ok((*rounds).into()),
             Err(Self::Failed(text)) => Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into()),
             Err(Self::Error(error)) => Err(error),
         }
@@ -83,7 +83,7 @@ impl Stop {
     pub(crate) fn of_prompt(result: Result<GetPromptResult, Self>) -> Result<GetPromptResponse, ErrorData> {
         match result {
             Ok(result) => Ok(result.into()),
-            Err(Self::Asked(rounds)) => Ok(rounds.into()),
+            Err(Self::Asked(rounds)) => Ok((*rounds).into()),
             Err(Self::Failed(text)) => Err(ErrorData::internal_error(text, None)),
             Err(Self::Error(error)) => Err(error),
         }
@@ -173,7 +173,10 @@ impl<'a> Call<'a> {
             .map(|kept| self.fixtures.states().seal(kept, &self.operation))
             .transpose()?;
         let questions = questions.map(|(key, question)| (key.to_owned(), question));
-        Ok(Stop::Asked(InputRequiredResult::new(Some(questions.into()), state)))
+        Ok(Stop::Asked(Box::new(InputRequiredResult::new(
+            Some(questions.into()),
+            state,
+        ))))
     }
 
     /// What a client gets that cannot be asked.

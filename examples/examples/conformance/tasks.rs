@@ -79,3 +79,14 @@ async fn multi_input(ctx: ToolContext) -> Result<String, ToolError> {
     let name = |answer: Elicited<Name>| answer.accepted().map_or_else(|| "nobody".to_owned(), |form| form.name);
     Ok(format!("{} and {}", name(first?), name(second?)))
 }
+
+/// Asks for a name while it is still a call, and greets as a task.
+#[mcp_task(required = true, defer)]
+async fn test_tool_with_task(ctx: ToolContext) -> Result<String, ToolError> {
+    let answer = ctx.elicit::<Name>("What is your name?").key("user_name").await?;
+    ctx.defer().await?;
+    Ok(match answer {
+        Elicited::Accept(Name { name }) => format!("Hello, {name}!"),
+        _ => "Hello, whoever you are!".to_owned(),
+    })
+}

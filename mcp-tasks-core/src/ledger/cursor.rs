@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::question::{Asked, Fault, Looked, Question, Slept, base_key, first_key};
+use super::question::{Asked, Fault, Looked, MOST_BYTES, MOST_ENTRIES, Question, Slept, base_key, first_key};
 use super::{Divergence, Entry, EntryKind, Fingerprint, Ledger, Mismatch, label};
 use crate::record::InputRequest;
 use crate::{Json, Timestamp};
@@ -83,6 +83,8 @@ pub struct Cursor {
     /// Ordinals by the key their question was published under.
     keys: BTreeMap<Box<str>, u32>,
     unsaved: bool,
+    /// The bytes of all responses.
+    bytes: usize,
     mismatch: Option<Mismatch>,
     fault: Option<Fault>,
 }
@@ -125,6 +127,7 @@ impl Cursor {
             running: 0,
             keys,
             unsaved: false,
+            bytes: ledger.entries().iter().map(|entry| entry.response.get().len()).sum(),
             mismatch: None,
             fault: None,
         }
@@ -305,6 +308,11 @@ impl Cursor {
         response: Json,
         durable: bool,
     ) {
+        self.bytes = self.bytes.saturating_add(response.get().len());
+        if self.slots.len() >= MOST_ENTRIES || self.bytes > MOST_BYTES {
+            self.fault.get_or_insert(Fault::LedgerFull);
+            return;
+        }
         let entry = Entry {
             ordinal,
             kind,

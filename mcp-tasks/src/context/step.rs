@@ -1,9 +1,14 @@
 //! Work whose result is kept.
 
-use std::future::poll_fn;
-use std::pin::pin;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use mcp_tasks_core::{EntryKind, Fingerprint, Json, Looked};
 use rmcp::ErrorData;
@@ -45,36 +50,173 @@ impl<T> Kept<T> {
     }
 }
 
-pub(super) fn step<T, E, F, Fut>(
-    run: Arc<Run>,
-    name: String,
-    work: F,
-) -> impl Future<Output = Result<T, ToolError>> + Send + use<T, E, F, Fut>
-where
-    T: Serialize + DeserializeOwned + Send,
-    E: Into<ToolError> + Send,
-    F: FnOnce() -> Fut + Send,
-    Fut: Future<Output = Result<T, E>> + Send,
-{
-    // The place is taken here, when the call is made, and not when it is first polled.
-    let place = Place::take(run, name);
-    async move {
-        let place = place?;
-        if let Some(kept) = place.recorded_or_start().await? {
-            return place.decode(&kept);
+/// When a step's work is done again after an error: so many times more, with growing delays, before the error is kept and
+/// reaches the function.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_tasks::Retry;
+///
+/// let patient = Retry::times(5).first_delay(Duration::from_millis(200)).longest_delay(Duration::from_secs(10));
+/// # let _ = patient;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Retry {
+    times: usize,
+    first: Duration,
+    longest: Duration,
+}
+
+impl Retry {
+    /// At most `times` more tries, after 100 ms, 200 ms, and so on up to 30 s, each a little longer by chance.
+    pub const fn times(times: usize) -> Self {
+        // Short enough for a blip on the network, long enough not to hammer what is down.
+        Self {
+            times,
+            first: Duration::from_millis(100),
+            longest: Duration::from_secs(30),
         }
-        let running = Running(Some(&place));
-        let mut work = pin!(apart(work));
-        let outcome = poll_fn(|cx| apart(|| work.as_mut().poll(cx))).await;
-        let kept = Json::of(&Kept::of(outcome)).map_err(|error| {
-            ToolError::new(format_args!(
-                "the result of step {:?} has no JSON form: {error}",
-                place.name
-            ))
-        })?;
-        running.finish(kept);
-        let kept = place.delivered().await?;
-        place.decode(&kept)
+    }
+
+    /// How long to wait before the first further try; each later wait is twice as long as the one before.
+    pub const fn first_delay(mut self, delay: Duration) -> Self {
+        self.first = delay;
+        self
+    }
+
+    /// The longest wait between two tries.
+    pub const fn longest_delay(mut self, delay: Duration) -> Self {
+        self.longest = delay;
+        self
+    }
+
+    fn delays(self) -> ExponentialBackoff {
+        ExponentialBuilder::default()
+            .with_min_delay(self.first)
+            .with_max_delay(self.longest)
+            .with_max_times(self.times)
+            .with_jitter()
+            .build()
+    }
+}
+
+/// A piece of work whose result is kept; see [`ToolContext::step`](crate::ToolContext::step).
+#[must_use = "a step that is not awaited does nothing"]
+pub struct Step<T, F, Fut> {
+    place: Result<Place, ToolError>,
+    work: Option<F>,
+    /// Calls the work, if it can still be called.
+    call: fn(&mut Option<F>) -> Option<Fut>,
+    delays: Option<ExponentialBackoff>,
+    doing: Doing<Fut>,
+    value: PhantomData<fn() -> T>,
+}
+
+/// What the step is at, after it was allowed to start.
+enum Doing<Fut> {
+    Nothing,
+    /// The call of the work, which may panic.
+    Calling,
+    Work(Pin<Box<Fut>>),
+    Waiting(Pin<Box<tokio::time::Sleep>>),
+}
+
+// The work is called and never polled in place; its future is boxed.
+impl<T, F, Fut> Unpin for Step<T, F, Fut> {}
+
+impl<T, F, Fut> fmt::Debug for Step<T, F, Fut> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.place.as_ref().map(|place| &*place.name).unwrap_or_default();
+        f.debug_struct("Step").field("name", &name).finish_non_exhaustive()
+    }
+}
+
+impl<T, F, Fut> Step<T, F, Fut> {
+    pub(super) fn new(run: Arc<Run>, name: &str, work: F) -> Self
+    where
+        F: FnOnce() -> Fut,
+    {
+        Self {
+            // The place is taken here, when the call is made, and not when it is first polled.
+            place: Place::take(run, name.to_owned()),
+            work: Some(work),
+            call: |work| work.take().map(|work| work()),
+            delays: None,
+            doing: Doing::Nothing,
+            value: PhantomData,
+        }
+    }
+
+    /// Does the work again when it fails, before the error is kept.
+    pub fn retry(mut self, retry: Retry) -> Self
+    where
+        F: FnMut() -> Fut,
+    {
+        self.call = |work| work.as_mut().map(|work| work());
+        self.delays = Some(retry.delays());
+        self
+    }
+}
+
+impl<T, E, F, Fut> Future for Step<T, F, Fut>
+where
+    T: Serialize + DeserializeOwned,
+    E: Into<ToolError>,
+    Fut: Future<Output = Result<T, E>>,
+{
+    type Output = Result<T, ToolError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let place = match &this.place {
+            Ok(place) if place.run.is_polling() => place,
+            _ => return Poll::Ready(Err(detached())),
+        };
+        loop {
+            match &mut this.doing {
+                Doing::Nothing => match ready!(place.look(cx)) {
+                    Some(kept) => return Poll::Ready(place.decode(&kept)),
+                    None => this.doing = Doing::Calling,
+                },
+                Doing::Waiting(delay) => {
+                    ready!(delay.as_mut().poll(cx));
+                    this.doing = Doing::Calling;
+                }
+                Doing::Calling => match apart(|| (this.call)(&mut this.work)) {
+                    Some(work) => this.doing = Doing::Work(Box::pin(work)),
+                    None => return Poll::Ready(Err(gone())),
+                },
+                Doing::Work(work) => {
+                    let outcome = ready!(apart(|| work.as_mut().poll(cx)));
+                    if outcome.is_err()
+                        && let Some(delay) = this.delays.as_mut().and_then(Iterator::next)
+                    {
+                        this.doing = Doing::Waiting(Box::pin(tokio::time::sleep(delay)));
+                        continue;
+                    }
+                    let kept = Json::of(&Kept::of(outcome)).map_err(|error| {
+                        ToolError::new(format_args!(
+                            "the result of step {:?} has no JSON form: {error}",
+                            place.name
+                        ))
+                    })?;
+                    this.doing = Doing::Nothing;
+                    place
+                        .run
+                        .cursor()
+                        .finish_step(place.ordinal, &place.name, place.fingerprint, kept);
+                }
+            }
+        }
+    }
+}
+
+impl<T, F, Fut> Drop for Step<T, F, Fut> {
+    fn drop(&mut self) {
+        if let (Ok(place), Doing::Calling | Doing::Work(_) | Doing::Waiting(_)) = (&self.place, &self.doing) {
+            place.run.cursor().abandon_step();
+        }
     }
 }
 
@@ -99,43 +241,25 @@ impl Place {
     }
 
     /// The kept result once its turn has come, or `None` once the work may start.
-    async fn recorded_or_start(&self) -> Result<Option<Json>, ToolError> {
-        poll_fn(|cx| {
-            if !self.run.is_polling() {
-                return Poll::Ready(Err(detached()));
+    fn look(&self, cx: &mut Context<'_>) -> Poll<Option<Json>> {
+        let mut cursor = self.run.cursor();
+        match cursor.look(self.ordinal, EntryKind::Step, &self.name, self.fingerprint) {
+            Looked::Delivered { response, .. } => {
+                drop(cursor);
+                self.run.stop_waiting(self.ordinal);
+                self.run.wake_waiting();
+                Poll::Ready(Some(response))
             }
-            let mut cursor = self.run.cursor();
-            match cursor.look(self.ordinal, EntryKind::Step, &self.name, self.fingerprint) {
-                Looked::Delivered { response, .. } => {
-                    drop(cursor);
-                    self.run.stop_waiting(self.ordinal);
-                    self.run.wake_waiting();
-                    Poll::Ready(Ok(Some(response)))
-                }
-                Looked::Absent if cursor.begin_step() => {
-                    drop(cursor);
-                    self.run.stop_waiting(self.ordinal);
-                    Poll::Ready(Ok(None))
-                }
-                _ => {
-                    drop(cursor);
-                    self.run.wait(self.ordinal, cx.waker());
-                    Poll::Pending
-                }
+            Looked::Absent if cursor.begin_step() => {
+                drop(cursor);
+                self.run.stop_waiting(self.ordinal);
+                Poll::Ready(None)
             }
-        })
-        .await
-    }
-
-    /// The result, once it is stored and its turn has come.
-    async fn delivered(&self) -> Result<Json, ToolError> {
-        match self.recorded_or_start().await? {
-            Some(kept) => Ok(kept),
-            // It was recorded a moment ago; it cannot be absent.
-            None => Err(ToolError::protocol(ErrorData::internal_error(
-                "the step's result is gone",
-                None,
-            ))),
+            _ => {
+                drop(cursor);
+                self.run.wait(self.ordinal, cx.waker());
+                Poll::Pending
+            }
         }
     }
 
@@ -157,26 +281,9 @@ impl Drop for Place {
     }
 }
 
-/// A step whose work is under way; dropping it says that the body gave it up.
-struct Running<'a>(Option<&'a Place>);
-
-impl Running<'_> {
-    fn finish(mut self, kept: Json) {
-        if let Some(place) = self.0.take() {
-            place
-                .run
-                .cursor()
-                .finish_step(place.ordinal, &place.name, place.fingerprint, kept);
-        }
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        if let Some(place) = self.0.take() {
-            place.run.cursor().abandon_step();
-        }
-    }
+/// For a step that is polled after it ended, which no well-behaved body does.
+fn gone() -> ToolError {
+    ToolError::protocol(ErrorData::internal_error("a step was polled after it ended", None))
 }
 
 fn detached() -> ToolError {

@@ -28,6 +28,8 @@ pub(crate) enum Ending {
     Returned(Result<CallToolResult, ToolError>),
     /// The body waits for answers.
     Suspended(Suspension),
+    /// The body goes on as a task, from this ledger.
+    Deferred(Ledger),
     /// The body left the recorded path.
     Diverged(Mismatch),
     /// The body made a mistake that fails the task.
@@ -55,6 +57,11 @@ pub(crate) enum Written {
 pub(crate) trait Sink: Send {
     /// The shortest time between two writes that carry nothing but reports.
     const REPORT_INTERVAL: Duration;
+
+    /// When the ledger is to be written even if nothing waits for it; `None` if never.
+    fn first_write_due(&self) -> Option<Instant> {
+        None
+    }
 
     /// Stores `ledger`, if the body waits for that, and sends `reports`.
     fn write(&self, ledger: Option<Ledger>, reports: Vec<ProgressUpdate>) -> BoxFuture<'static, Written>;
@@ -93,23 +100,27 @@ pub(crate) async fn drive<S: Sink>(
             }
             Next::Wait => {}
         }
-        let report_due = reported.map(|at| at + S::REPORT_INTERVAL);
-        let mut wake_for_report = None;
+        let mut wake_at = None;
         if write.is_none() {
+            let now = Instant::now();
+            let first_due = sink.first_write_due();
             let ledger = {
                 let mut cursor = run.cursor();
-                cursor.is_unsaved().then(|| cursor.ledger())
+                let due = cursor.is_unsaved() || first_due.is_some_and(|due| due <= now);
+                due.then(|| cursor.ledger())
             };
-            let now = Instant::now();
-            let may_report = report_due.is_none_or(|due| due <= now);
-            if ledger.is_some() || (may_report && run.has_reports()) {
+            let report_due = reported.map_or(now, |at| at + S::REPORT_INTERVAL);
+            if ledger.is_some() || (report_due <= now && run.has_reports()) {
                 let reports = run.take_reports();
                 if !reports.is_empty() {
                     reported = Some(now);
                 }
                 write = Some((sink.write(ledger.clone(), reports), ledger));
-            } else if run.has_reports() {
-                wake_for_report = report_due;
+            } else {
+                wake_at = first_due
+                    .into_iter()
+                    .chain(run.has_reports().then_some(report_due))
+                    .min();
             }
         }
         tokio::select! {
@@ -127,7 +138,7 @@ pub(crate) async fn drive<S: Sink>(
                 }
             }
             () = run.root.notify.notified() => {}
-            () = until(wake_for_report) => {}
+            () = until(wake_at) => {}
         }
     }
 }
@@ -157,6 +168,9 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
             }
             None if cursor.settle() => return Next::PollAgain,
             None if cursor.can_suspend() => return Next::End(Ending::Suspended(cursor.suspend())),
+            None if run.is_deferred() && !cursor.is_stepping() => {
+                return Next::End(Ending::Deferred(cursor.ledger()));
+            }
             None if cursor.is_blocked() && !writing && !run.can_be_woken(waker) => cursor.stalled(),
             None => {}
         }

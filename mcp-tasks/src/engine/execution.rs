@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use mcp_tasks_core::{Change, Json, Ledger, Mismatch, StoreError, TaskRecord, Updated};
+use mcp_tasks_core::{Change, Fingerprint, Json, Mismatch, StoreError, Suspension, TaskRecord};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::driver::{Ending, Sink, Written, drive};
-use super::run::{Carrier, Run};
+use super::birth::{Birth, Started};
+use super::driver::{Ending, drive};
+use super::record_sink::RecordSink;
+use super::run::{Carrier, Deferral, Run, RunStart};
 use super::{Engine, error_chain};
 use crate::__private::Invocation;
 use crate::argument::Arguments;
@@ -22,71 +23,40 @@ use crate::registry::RegisteredTool;
 /// The words a client gets for what is the server's own fault; the log has the rest.
 const INTERNAL: &str = "Internal error";
 
-/// Writes the run's ledger and reports into the task's record.
-struct RecordSink {
-    engine: Engine,
-    record: Arc<TaskRecord>,
-}
-
-impl Sink for RecordSink {
-    // People and pollers look a few times a second; a store should not be written more often for their sake.
-    const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-
-    fn write(&self, ledger: Option<Ledger>, reports: Vec<ProgressUpdate>) -> BoxFuture<'static, Written> {
-        let engine = self.engine.clone();
-        let record = self.record.clone();
-        let report = reports.last().map(ProgressUpdate::to_report);
-        Box::pin(async move {
-            let now = engine.now();
-            let epoch = record.execution.epoch;
-            let updated = match (ledger, report) {
-                (Some(ledger), report) => {
-                    engine
-                        .persist(&record, move |r| r.journaled(epoch, now, &ledger, report.as_ref()))
-                        .await
-                }
-                (None, Some(report)) => {
-                    engine
-                        .persist(&record, move |r| r.progressed(epoch, now, &report))
-                        .await
-                }
-                (None, None) => return Written::Done,
-            };
-            match updated {
-                Ok(Some(updated)) if updated.record.is_owned_by(epoch) => Written::Done,
-                Ok(_) => Written::Fenced,
-                Err(error) => {
-                    tracing::error!(error = %error_chain(&error), "the execution's progress cannot be stored; it is given up");
-                    Written::Fenced
-                }
-            }
-        })
-    }
-}
-
 /// How an execution leaves its record.
 enum Outcome {
-    Completed(CallToolResult),
-    Failed { error: ErrorData, message: String },
+    Completed(Box<CallToolResult>),
+    Failed { error: Box<ErrorData>, message: String },
+}
+
+/// How an execution ended.
+enum Ended {
+    Outcome(Outcome),
+    Suspended(Suspension),
+    /// There is nothing to write.
+    Stopped,
 }
 
 impl Outcome {
     fn failed(error: ErrorData) -> Self {
         let message = error.message.to_string();
-        Self::Failed { error, message }
+        Self::Failed {
+            error: Box::new(error),
+            message,
+        }
     }
 
     fn internal(message: impl Into<String>) -> Self {
         Self::Failed {
-            error: ErrorData::internal_error(INTERNAL, None),
+            error: Box::new(ErrorData::internal_error(INTERNAL, None)),
             message: message.into(),
         }
     }
 }
 
 impl Engine {
-    /// Runs the execution that `record` was stored for.
-    pub(super) async fn execute(&self, record: &Arc<TaskRecord>, token: CancellationToken) {
+    /// Runs the execution that `record` was stored for, or will be, if `birth` says so.
+    pub(super) async fn execute(&self, record: &Arc<TaskRecord>, token: CancellationToken, birth: Option<Birth>) {
         let span = tracing::info_span!(
             "task",
             task_id = %record.task_id,
@@ -101,7 +71,7 @@ impl Engine {
             }
             tracing::info!("execution started");
             match self.prepare(record) {
-                Ok(tool) => self.run(record, &tool, token).await,
+                Ok(tool) => self.run(record, &tool, token, birth.map(Arc::new)).await,
                 Err(outcome) => self.end(record, outcome, None).await,
             }
         }
@@ -152,13 +122,30 @@ impl Engine {
         Ok(tool.clone())
     }
 
-    async fn run(&self, record: &Arc<TaskRecord>, tool: &Arc<RegisteredTool>, token: CancellationToken) {
-        let carrier = Carrier::Task {
-            engine: self.clone(),
+    async fn run(
+        &self,
+        record: &Arc<TaskRecord>,
+        tool: &Arc<RegisteredTool>,
+        token: CancellationToken,
+        birth: Option<Arc<Birth>>,
+    ) {
+        let run = Run::new(RunStart {
+            carrier: Carrier::Task {
+                engine: self.clone(),
+                epoch: record.execution.epoch,
+            },
             id: record.task_id.clone(),
-            epoch: record.execution.epoch,
-        };
-        let run = Run::new(carrier, record.client_capabilities.clone(), &record.ledger, token);
+            capabilities: record.client_capabilities.clone(),
+            ledger: &record.ledger,
+            deferral: if tool.descriptor.defer() {
+                Deferral::Done
+            } else {
+                Deferral::Refused
+            },
+            clock: self.inner.clock.clone(),
+            token,
+            progress: record.progress,
+        });
         let invocation = Invocation::new(
             ToolContext::new(run.clone()),
             Caller::of_shared(record.principal.clone()),
@@ -169,52 +156,89 @@ impl Engine {
         let sink = RecordSink {
             engine: self.clone(),
             record: record.clone(),
+            birth: birth.clone(),
         };
         let ending = drive(&run, body, &sink, self.expired(record)).await;
         let report = run.last_report();
-        let outcome = match ending {
-            Ending::Returned(Ok(result)) => Outcome::Completed(result),
-            Ending::Returned(Err(error)) => match error.into_outcome() {
-                Ok(result) => Outcome::Completed(result),
+        let ended = match ending {
+            Ending::Returned(Ok(result)) => Ended::Outcome(Outcome::Completed(Box::new(result))),
+            Ending::Returned(Err(error)) => Ended::Outcome(match error.into_outcome() {
+                Ok(result) => Outcome::Completed(Box::new(result)),
                 Err(error) => Outcome::failed(error),
-            },
-            Ending::Suspended(suspension) => {
-                let (now, epoch) = (self.now(), record.execution.epoch);
-                let questions = suspension.open.len();
-                let report = report.as_ref().map(ProgressUpdate::to_report);
-                let stored = self
-                    .persist(record, move |r| r.suspended(epoch, now, &suspension, report.as_ref()))
-                    .await;
-                match stored {
-                    Ok(Some(updated)) if updated.applied => tracing::info!(questions, "task suspended"),
-                    // Cancelled, expired or taken over while it ran.
-                    Ok(_) => {}
-                    Err(error) => given_up(&error),
-                }
-                return;
+            }),
+            Ending::Suspended(suspension) => Ended::Suspended(suspension),
+            Ending::Diverged(mismatch) => {
+                Ended::Outcome(Outcome::failed(report_mismatch(mismatch, record.input_schema, tool)))
             }
-            Ending::Diverged(mismatch) => Outcome::failed(report_mismatch(mismatch, record, tool)),
             Ending::Faulted(fault) => {
                 tracing::error!(%fault, "the tool's body is wrong");
-                Outcome::internal(format!("{INTERNAL}: {fault}"))
+                Ended::Outcome(Outcome::internal(format!("{INTERNAL}: {fault}")))
             }
             Ending::Panicked(panic) => {
                 tracing::error!(panic, "the tool panicked");
-                Outcome::internal("The tool failed unexpectedly")
+                Ended::Outcome(Outcome::internal("The tool failed unexpectedly"))
             }
-            Ending::Cancelled => return,
+            Ending::Cancelled => Ended::Stopped,
             Ending::Expired => {
                 let duration_ms = Self::age_ms(record, self.now());
                 tracing::info!(duration_ms, "task expired while it ran; it was stopped");
                 self.inner.quota.give_back(record);
-                return;
+                Ended::Stopped
             }
-            Ending::Fenced => {
+            Ending::Fenced | Ending::Deferred(_) => {
                 tracing::info!("the task ended or went on elsewhere; this execution was stopped");
-                return;
+                Ended::Stopped
             }
         };
-        self.end(record, outcome, report).await;
+        if let Some((tell, kept)) = birth.and_then(|birth| birth.take()) {
+            return self.end_unborn(record, ended, tell, report.or(kept)).await;
+        }
+        match ended {
+            Ended::Outcome(outcome) => self.end(record, outcome, report).await,
+            Ended::Suspended(suspension) => self.suspend(record, suspension, report).await,
+            Ended::Stopped => {}
+        }
+    }
+
+    /// The work ended before it was a task: its result is the answer to the call, and only a question makes it one.
+    async fn end_unborn(
+        &self,
+        record: &TaskRecord,
+        ended: Ended,
+        tell: tokio::sync::oneshot::Sender<Result<Started, ErrorData>>,
+        report: Option<ProgressUpdate>,
+    ) {
+        let answer = match ended {
+            Ended::Suspended(suspension) => {
+                let report = report.as_ref().map(ProgressUpdate::to_report);
+                let epoch = record.execution.epoch;
+                let suspended = record.suspended(epoch, self.now(), &suspension, report.as_ref());
+                if let Change::Write(suspended) = suspended {
+                    self.deliver(tell, *suspended).await;
+                }
+                return;
+            }
+            Ended::Outcome(Outcome::Completed(result)) => Ok(Started::Result(result)),
+            Ended::Outcome(Outcome::Failed { error, .. }) => Err(*error),
+            Ended::Stopped => Err(ErrorData::internal_error("The work was stopped", None)),
+        };
+        self.inner.quota.give_back(record);
+        // Nobody may be waiting any more; then nobody is told.
+        let _ = tell.send(answer);
+    }
+
+    /// Writes the questions of the task.
+    async fn suspend(&self, record: &TaskRecord, suspension: Suspension, report: Option<ProgressUpdate>) {
+        let (now, epoch) = (self.now(), record.execution.epoch);
+        let questions = suspension.open.len();
+        let report = report.as_ref().map(ProgressUpdate::to_report);
+        let mutation = move |r: &TaskRecord| r.suspended(epoch, now, &suspension, report.as_ref());
+        match self.persist(record, mutation).await {
+            Ok(Some(updated)) if updated.applied => tracing::info!(questions, "task suspended"),
+            // Cancelled, expired or taken over while it ran.
+            Ok(_) => {}
+            Err(error) => given_up(&error),
+        }
     }
 
     /// Writes the end of the task.
@@ -227,7 +251,7 @@ impl Engine {
                 Err(error) => {
                     tracing::error!(%error, "the tool's result has no JSON form");
                     Err((
-                        ErrorData::internal_error(INTERNAL, None),
+                        Box::new(ErrorData::internal_error(INTERNAL, None)),
                         "The tool's result cannot be sent".to_owned(),
                     ))
                 }
@@ -254,15 +278,6 @@ impl Engine {
         }
     }
 
-    /// Writes for the execution of `record`, again and again while the store cannot be reached, until its lease is over.
-    async fn persist(
-        &self,
-        record: &TaskRecord,
-        mutation: impl Fn(&TaskRecord) -> Change + Send + Sync + 'static,
-    ) -> Result<Option<Updated>, StoreError> {
-        self.write(&record.task_id, self.inner.settings.lease, mutation).await
-    }
-
     /// Resolves when the task is past its deadline, wherever that has moved to meanwhile.
     async fn expired(&self, record: &TaskRecord) {
         let mut deadline = record.deadline();
@@ -286,9 +301,14 @@ impl Engine {
     }
 }
 
-fn report_mismatch(mut mismatch: Mismatch, record: &TaskRecord, tool: &RegisteredTool) -> ErrorData {
-    mismatch.schema_changed = record.input_schema.map(|schema| schema != tool.schema_hash);
-    tracing::error!(%mismatch, "the tool does not repeat itself");
+/// The report on a body that does not repeat itself, for the client and the log.
+pub(super) fn report_mismatch(
+    mut mismatch: Mismatch,
+    created_with: Option<Fingerprint>,
+    tool: &RegisteredTool,
+) -> ErrorData {
+    mismatch.schema_changed = created_with.map(|schema| schema != tool.schema_hash);
+    tracing::error!(%mismatch, tool = %tool.name, "the tool does not repeat itself");
     ErrorData::invalid_params(mismatch.to_string(), None)
 }
 

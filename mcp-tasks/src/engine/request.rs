@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mcp_tasks_core::{ClientCapabilities, Json, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp};
+use mcp_tasks_core::{
+    ClientCapabilities, Json, Ledger, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp,
+};
 use rmcp::ErrorData;
+use tokio_util::sync::CancellationToken;
 
+use super::birth::Birth;
 use super::quota::exceeded;
 use super::write::{REQUEST_PATIENCE, patiently};
 use super::{Client, Engine, Running, lock, store_failed};
@@ -17,6 +21,8 @@ pub(crate) struct NewTask<'a> {
     pub(crate) tool: &'a Arc<RegisteredTool>,
     pub(crate) arguments: Json,
     pub(crate) client: Client,
+    /// The id and what the call was told before it became a task.
+    pub(crate) before: Option<(TaskId, Ledger)>,
 }
 
 /// One answer for a task that is unknown, expired, or somebody else's, so that none can be told from the others (Tasks
@@ -35,6 +41,30 @@ impl Engine {
     /// # Errors
     /// A quota that is used up, a store that fails, a node that is stopping. Nothing was minted then.
     pub(crate) async fn create(&self, new: NewTask<'_>) -> Result<Arc<TaskRecord>, ErrorData> {
+        let mut left = ID_ATTEMPTS;
+        loop {
+            left -= 1;
+            let record = self.admit(&new)?;
+            match self.mint(record.clone()).await {
+                Ok(record) => {
+                    self.spawn(record.clone());
+                    return Ok(record);
+                }
+                Err(StoreError::AlreadyExists { id }) if new.before.is_some() => {
+                    // The last round of one call, sent twice: there is the one task already.
+                    return self.get(&id, new.client.caller.principal()).await;
+                }
+                Err(StoreError::AlreadyExists { .. }) if left > 0 => {}
+                Err(error) => return Err(store_failed(&error)),
+            }
+        }
+    }
+
+    /// A record for a new task, counted against the quotas and not stored yet.
+    ///
+    /// # Errors
+    /// A quota that is used up, a node that is stopping.
+    pub(super) fn admit(&self, new: &NewTask<'_>) -> Result<TaskRecord, ErrorData> {
         if self.inner.closing.is_cancelled() {
             return Err(ErrorData::internal_error(
                 "the server is shutting down; try again on another",
@@ -42,43 +72,54 @@ impl Engine {
             ));
         }
         let tool = new.tool;
-        let limit = self.inner.settings.quota_running;
-        if let Some(limit) = limit
+        if let Some(limit) = self.inner.settings.quota_running
             && lock(&self.inner.running).len() as u64 >= limit
         {
             return Err(exceeded("executions on this server", limit, tool.poll_interval));
         }
-        self.start_sweeping();
-        let mut left = ID_ATTEMPTS;
-        loop {
-            left -= 1;
-            let record = self.new_record(&new)?;
-            self.inner.quota.take(&record, tool.poll_interval)?;
-            match patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await {
-                Ok(record) => {
-                    tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
-                    self.spawn(record.clone());
-                    return Ok(record);
-                }
-                Err(StoreError::AlreadyExists { .. }) if left > 0 => self.inner.quota.give_back(&record),
-                Err(error) => {
-                    self.inner.quota.give_back(&record);
-                    return Err(store_failed(&error));
-                }
-            }
-        }
+        let record = self.new_record(new)?;
+        self.inner.quota.take(&record, tool.poll_interval)?;
+        Ok(record)
     }
 
-    fn new_record(&self, new: &NewTask<'_>) -> Result<TaskRecord, ErrorData> {
+    /// Stores a record that was admitted.
+    ///
+    /// # Errors
+    /// The store's; the record counts against no quota then.
+    pub(super) async fn mint(&self, record: TaskRecord) -> Result<Arc<TaskRecord>, StoreError> {
+        self.start_sweeping();
+        let created = patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await;
+        match &created {
+            Ok(record) => {
+                tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
+            }
+            Err(_) => self.inner.quota.give_back(&record),
+        }
+        created
+    }
+
+    /// A task id, or that of a call that may become a task.
+    ///
+    /// # Errors
+    /// When the system's generator fails.
+    pub(super) fn new_id() -> Result<TaskId, ErrorData> {
         let mut entropy = [0; 16];
         getrandom::fill(&mut entropy).map_err(|error| {
             tracing::error!(%error, "the system's random generator failed");
             ErrorData::internal_error("no task id could be made", None)
         })?;
+        Ok(TaskId::from_entropy(entropy))
+    }
+
+    fn new_record(&self, new: &NewTask<'_>) -> Result<TaskRecord, ErrorData> {
         let tool = new.tool;
         let claim = self.claim();
+        let (id, ledger) = match &new.before {
+            Some((id, ledger)) => (id.clone(), ledger.clone()),
+            None => (Self::new_id()?, Ledger::default()),
+        };
         let mut record = TaskRecord::new(
-            TaskId::from_entropy(entropy),
+            id,
             tool.name.clone(),
             new.arguments.clone(),
             self.share(ClientCapabilities::new(new.client.capabilities.clone())),
@@ -86,6 +127,7 @@ impl Engine {
             tool.ttl,
             tool.poll_interval,
         );
+        record.ledger = ledger;
         record.body_version = tool.version.clone();
         record.input_schema = Some(tool.schema_hash);
         record.principal = new.client.caller.shared_principal();
@@ -168,7 +210,11 @@ impl Engine {
 
     /// Starts the execution that `record` names, on this node.
     fn spawn(&self, record: Arc<TaskRecord>) {
-        let token = tokio_util::sync::CancellationToken::new();
+        self.spawn_execution(record, None);
+    }
+
+    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Birth>) {
+        let token = CancellationToken::new();
         let running = Running {
             epoch: record.execution.epoch,
             token: token.clone(),
@@ -181,7 +227,7 @@ impl Engine {
                 id: &record.task_id,
                 epoch: record.execution.epoch,
             };
-            engine.execute(&record, token).await;
+            engine.execute(&record, token, birth).await;
             drop(leave);
         });
     }

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-use mcp_tasks_core::{ClientCapabilities, Cursor, Ledger, TaskId, TaskSupport};
+use mcp_tasks_core::{ClientCapabilities, Cursor, Ledger, TaskId, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
+use crate::clock::Clock;
 use crate::context::ProgressUpdate;
 
 /// How many reports of one synchronous call may wait for the connection. A body that reports faster than the client
@@ -42,24 +43,50 @@ pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> T {
     polling_as(0, poll)
 }
 
-/// How the run reaches its client.
+/// What the run belongs to.
 #[derive(Debug)]
 pub(crate) enum Carrier {
-    /// Inside a call; questions cannot be asked.
-    Synchronous {
-        /// Whether the tool could have been a task, which decides what an unanswerable question would need.
-        support: TaskSupport,
-    },
-    /// As a task, in its execution of this epoch.
-    Task { engine: Engine, id: TaskId, epoch: u64 },
+    /// A call.
+    Call,
+    /// A task, in its execution of this epoch.
+    Task { engine: Engine, epoch: u64 },
+}
+
+/// What `ctx.defer()` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deferral {
+    /// It is an error: the attribute does not say `defer`.
+    Refused,
+    /// It ends the run, and the call becomes a task.
+    Pending,
+    /// It does nothing: the task is there already, or there can be none.
+    Done,
+}
+
+/// What a run is given.
+pub(crate) struct RunStart<'a> {
+    pub(crate) carrier: Carrier,
+    /// The id of the task, or of the call, which would be the task's.
+    pub(crate) id: TaskId,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) deferral: Deferral,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) token: CancellationToken,
+    /// The highest progress that was reported before.
+    pub(crate) progress: Option<f64>,
 }
 
 pub(crate) struct Run {
     number: u64,
     pub(crate) carrier: Carrier,
+    pub(crate) id: TaskId,
     pub(crate) capabilities: ClientCapabilities,
+    pub(crate) deferral: Deferral,
     pub(crate) token: CancellationToken,
     pub(crate) root: Arc<Root>,
+    clock: Arc<dyn Clock>,
+    deferred: AtomicBool,
     cursor: Mutex<Cursor>,
     /// The wakers of calls on the context that wait, by ordinal.
     waiting: Mutex<BTreeMap<u32, Waker>>,
@@ -68,7 +95,8 @@ pub(crate) struct Run {
 
 #[derive(Default)]
 struct Reports {
-    /// The last one taken in, which is the highest.
+    highest: Option<f64>,
+    /// The last one taken in, which is the highest of this run.
     last: Option<ProgressUpdate>,
     waiting: VecDeque<ProgressUpdate>,
 }
@@ -87,22 +115,43 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Run {
-    pub(crate) fn new(
-        carrier: Carrier,
-        capabilities: ClientCapabilities,
-        ledger: &Ledger,
-        token: CancellationToken,
-    ) -> Arc<Self> {
+    pub(crate) fn new(start: RunStart<'_>) -> Arc<Self> {
         Arc::new(Self {
             number: RUNS.fetch_add(1, Ordering::Relaxed),
-            carrier,
-            capabilities,
-            token,
+            carrier: start.carrier,
+            id: start.id,
+            capabilities: start.capabilities,
+            deferral: start.deferral,
+            token: start.token,
             root: Arc::new(Root::default()),
-            cursor: Mutex::new(Cursor::new(ledger)),
+            clock: start.clock,
+            deferred: AtomicBool::new(false),
+            cursor: Mutex::new(Cursor::new(start.ledger)),
             waiting: Mutex::default(),
-            reports: Mutex::default(),
+            reports: Mutex::new(Reports {
+                highest: start.progress,
+                last: None,
+                waiting: VecDeque::new(),
+            }),
         })
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The body has come to the point from which it goes on as a task.
+    pub(crate) fn defer(&self) {
+        self.deferred.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.deferred.load(Ordering::Acquire)
+    }
+
+    /// The highest progress that was reported so far.
+    pub(crate) fn highest_progress(&self) -> Option<f64> {
+        lock(&self.reports).highest
     }
 
     pub(crate) fn cursor(&self) -> MutexGuard<'_, Cursor> {
@@ -164,18 +213,18 @@ impl Run {
     pub(crate) fn report(&self, update: ProgressUpdate) {
         let mut reports = lock(&self.reports);
         let progress = update.progress();
-        let last = reports.last.as_ref().map(ProgressUpdate::progress);
-        if !progress.is_finite() || last.is_some_and(|last| progress <= last) {
+        if !progress.is_finite() || reports.highest.is_some_and(|highest| progress <= highest) {
             tracing::debug!(progress, "progress that does not increase is dropped");
             return;
         }
+        reports.highest = Some(progress);
         reports.last = Some(update.clone());
         match self.carrier {
             Carrier::Task { .. } => reports.waiting.clear(),
-            Carrier::Synchronous { .. } if reports.waiting.len() >= MOST_WAITING_REPORTS => {
+            Carrier::Call if reports.waiting.len() >= MOST_WAITING_REPORTS => {
                 reports.waiting.pop_back();
             }
-            Carrier::Synchronous { .. } => {}
+            Carrier::Call => {}
         }
         reports.waiting.push_back(update);
         drop(reports);

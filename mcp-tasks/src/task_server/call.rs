@@ -1,14 +1,14 @@
 //! `tools/call`: the checks, in their order, and the decision.
 
 use mcp_tasks_core::{Decision, Json, decide};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::declared::{ask_guard, declares_tasks, extension_required};
+use super::declared::{ask_guard, declares_tasks, extension_required, is_stateless};
 use super::{TaskServer, wire};
 use crate::argument::{Arguments, invalid_arguments_result};
-use crate::engine::{NewTask, SynchronousCall};
+use crate::engine::{Answer, Channel, Deferral, NewTask, Started, SynchronousCall};
 
 impl<H: ServerHandler> TaskServer<H> {
     /// Before anything is minted: the tool exists, its guard agrees, the extension is declared if it must be, the
@@ -37,9 +37,6 @@ impl<H: ServerHandler> TaskServer<H> {
                  io.modelcontextprotocol/tasks",
             ));
         }
-        if request.request_state.is_some() {
-            return Err(ErrorData::invalid_params("Invalid requestState", None));
-        }
         let arguments = request.arguments.unwrap_or_default();
         let mut checked = Arguments::new(arguments.clone());
         tool.descriptor.check(&mut checked);
@@ -47,29 +44,57 @@ impl<H: ServerHandler> TaskServer<H> {
             // SEP-1303: a result that a model can read and mend, the same whether the call would be a task or not.
             return Ok(invalid_arguments_result(&tool.name, checked.problems()).into());
         }
-        if decision == Decision::Task {
+        let deferral = match (tool.descriptor.defer(), decision) {
+            (false, _) => Deferral::Refused,
+            (true, Decision::Task) => Deferral::Pending,
+            (true, _) => Deferral::Done,
+        };
+        if decision == Decision::Task && deferral == Deferral::Refused {
             let arguments =
                 Json::of(&arguments).map_err(|error| ErrorData::invalid_params(format!("arguments: {error}"), None))?;
-            let record = engine
-                .create(NewTask {
-                    tool,
-                    arguments,
-                    client,
-                })
-                .await?;
-            return Ok(CreateTaskResult::new(wire::task(&record)).into());
+            let new = NewTask {
+                tool,
+                arguments,
+                client,
+                before: None,
+            };
+            return match tool.grace {
+                None => Ok(CreateTaskResult::new(wire::task(&*engine.create(new).await?)).into()),
+                Some(grace) => Ok(match engine.start_with_grace(new, grace).await? {
+                    Started::Result(result) => (*result).into(),
+                    Started::Task(record) => CreateTaskResult::new(wire::task(&record)).into(),
+                }),
+            };
         }
+        let channel = if is_stateless(&context) {
+            let responses = wire::responses(request.input_responses.unwrap_or_default());
+            Channel::Rounds {
+                state: request.request_state,
+                responses,
+            }
+        } else {
+            Channel::Session(context.peer.clone())
+        };
         let progress = context
             .meta
             .get_progress_token()
             .map(|token| (context.peer.clone(), token));
+        let cancelled = context.ct.child_token();
         let call = SynchronousCall {
             tool,
             arguments,
             client,
+            channel,
+            deferral,
             progress,
-            cancelled: context.ct.child_token(),
+            cancelled,
         };
-        engine.call(call).await.map(Into::into)
+        Ok(match engine.call(call).await? {
+            Answer::Result(result) => (*result).into(),
+            Answer::Task(record) => CreateTaskResult::new(wire::task(&record)).into(),
+            Answer::InputRequired { open, state } => {
+                InputRequiredResult::new(Some(wire::input_requests(&open)?), Some(state)).into()
+            }
+        })
     }
 }

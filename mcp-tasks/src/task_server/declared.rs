@@ -16,14 +16,19 @@ const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// `-32010`: the protocol has no code for a caller who is known and may not.
 const FORBIDDEN: ErrorCode = ErrorCode(-32010);
 
+/// Whether the request is of a revision without sessions, 2026-07-28 or later.
+pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
 /// Whether this very request declares the extension (Tasks extension, "Capability Negotiation"). Neither an earlier
 /// request nor an `initialize` counts, and revisions before 2026-07-28 have no extensions.
 ///
 /// # Errors
 /// `-32602` when the member is there and is no object.
 pub(super) fn declares_tasks(context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
-    let version = context.protocol_version();
-    if version.is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str()) {
+    if !is_stateless(context) {
         return Ok(false);
     }
     let declared = context

@@ -1,8 +1,6 @@
 //! `tasks/get`, `tasks/update` and `tasks/cancel` (Tasks extension, SEP-2663).
 
-use std::collections::BTreeMap;
-
-use mcp_tasks_core::{Json, TaskId};
+use mcp_tasks_core::TaskId;
 use rmcp::model::{CancelTaskParams, ErrorCode, GetTaskParams, GetTaskResult, UpdateTaskParams};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -50,12 +48,7 @@ impl<H: ServerHandler> TaskServer<H> {
         if let Some(tool) = engine.registry().get(&record.tool) {
             ask_guard(tool.guard, &client.caller).await?;
         }
-        // A `Value` has a JSON form.
-        let responses: BTreeMap<String, Json> = request
-            .input_responses
-            .iter()
-            .filter_map(|(key, response)| Some((key.clone(), Json::of(response).ok()?)))
-            .collect();
+        let responses = wire::responses(request.input_responses);
         engine.answer(&id, &client, responses).await
     }
 

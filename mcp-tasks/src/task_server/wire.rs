@@ -1,8 +1,12 @@
 //! Records as the wire has them.
 
-use mcp_tasks_core::{TaskRecord, TaskStatus};
+use std::collections::BTreeMap;
+
+use mcp_tasks_core::{InputRequest, Json, TaskRecord, TaskStatus};
 use rmcp::ErrorData;
-use rmcp::model::{DetailedTask, GetTaskResult, InputRequests, Task, TaskPayload, TaskStatus as WireStatus};
+use rmcp::model::{
+    DetailedTask, GetTaskResult, InputRequests, InputResponses, Task, TaskPayload, TaskStatus as WireStatus,
+};
 use serde::de::DeserializeOwned;
 
 /// The operational data of a task (Tasks extension, "Tasks").
@@ -29,11 +33,7 @@ pub(super) fn task(record: &TaskRecord) -> Task {
 pub(super) fn detailed(record: &TaskRecord) -> Result<GetTaskResult, ErrorData> {
     let payload = match record.status {
         TaskStatus::InputRequired => {
-            let input_requests = record
-                .open
-                .iter()
-                .map(|request| Ok((request.key.to_string(), stored(request.request.decode())?)))
-                .collect::<Result<InputRequests, ErrorData>>()?;
+            let input_requests = input_requests(&record.open)?;
             TaskPayload::InputRequired { input_requests }
         }
         TaskStatus::Completed => TaskPayload::Completed {
@@ -48,7 +48,23 @@ pub(super) fn detailed(record: &TaskRecord) -> Result<GetTaskResult, ErrorData> 
     Ok(GetTaskResult::new(DetailedTask::new(task(record), payload)))
 }
 
-fn member<T: DeserializeOwned>(json: Option<&mcp_tasks_core::Json>) -> Result<T, ErrorData> {
+/// Questions under their keys.
+pub(super) fn input_requests(open: &[InputRequest]) -> Result<InputRequests, ErrorData> {
+    open.iter()
+        .map(|request| Ok((request.key.to_string(), stored(request.request.decode())?)))
+        .collect()
+}
+
+/// Answers under their keys, as text.
+pub(super) fn responses(responses: InputResponses) -> BTreeMap<String, Json> {
+    // A `Value` has a JSON form.
+    responses
+        .into_iter()
+        .filter_map(|(key, response)| Some((key, Json::of(&response).ok()?)))
+        .collect()
+}
+
+fn member<T: DeserializeOwned>(json: Option<&Json>) -> Result<T, ErrorData> {
     match json {
         Some(json) => stored(json.decode()),
         None => Err(unusable("a member is missing")),

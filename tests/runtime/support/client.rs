@@ -112,6 +112,22 @@ impl Client {
             .await
     }
 
+    /// `tools/call` once more, with answers to the questions of `round`.
+    pub(crate) async fn call_again(
+        &self,
+        tool: &str,
+        arguments: Value,
+        round: &Value,
+        responses: Value,
+    ) -> Result<Value, ErrorData> {
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        params.arguments = Some(object(arguments));
+        params.input_responses = Some(object(responses).into_iter().collect());
+        params.request_state = round["requestState"].as_str().map(str::to_owned);
+        self.request(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
+            .await
+    }
+
     /// `tools/call` that is taken back with `notifications/cancelled` after a while, when `after` is over; its answer, if
     /// there is one.
     pub(crate) async fn call_taken_back(&self, tool: &str, after: Duration) -> Option<Value> {

@@ -60,6 +60,12 @@ impl Cursor {
         !self.open.is_empty()
     }
 
+    /// Whether a step runs.
+    #[must_use]
+    pub const fn is_stepping(&self) -> bool {
+        self.running > 0
+    }
+
     /// Whether the run can be parked now: a question is open and no step runs.
     #[must_use]
     pub fn can_suspend(&self) -> bool {

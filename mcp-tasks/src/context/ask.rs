@@ -1,0 +1,244 @@
+//! Questions to the client: what they have in common, whatever they ask.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use mcp_tasks_core::{Asked, EntryKind, Fingerprint, InputKind, Json, Question, Refusal};
+use rmcp::ErrorData;
+use serde_json::{Value, json};
+
+use crate::engine::Run;
+use crate::error::missing_capability;
+
+/// Why there is no answer to a question, not even a "no".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElicitError {
+    /// The client of this request did not declare that it can be asked this.
+    #[error("this needs an answer that the client cannot give: it declared no support for {}", needed(*.kind))]
+    #[non_exhaustive]
+    NotSupported {
+        /// What it would have been asked.
+        kind: InputKind,
+    },
+    /// The client answered with an error.
+    #[error("the client could not answer: {detail}")]
+    #[non_exhaustive]
+    Client {
+        /// What it said.
+        detail: String,
+    },
+    /// The user's answers did not fit the form, three times.
+    #[error("the user's answers did not fit the form: {detail}")]
+    #[non_exhaustive]
+    InvalidAnswers {
+        /// What did not fit the last time.
+        detail: String,
+    },
+    /// The question is not one the protocol allows, such as a form that is not an object of plain values.
+    #[error("the question cannot be asked: {detail}")]
+    #[non_exhaustive]
+    InvalidQuestion {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The answer is a good one for the protocol, but does not fit the type it is wanted as.
+    #[error("the answer does not fit its type: {detail}")]
+    #[non_exhaustive]
+    Undecodable {
+        /// What serde said.
+        detail: String,
+    },
+    /// The question was put outside the tool's own future, such as in a spawned task or inside a step.
+    #[error(
+        "a question was asked outside the tool's own future (inside a step, in a spawned task, or after the tool \
+         returned); ask it in the function itself, or with join!"
+    )]
+    Detached,
+}
+
+const fn needed(kind: InputKind) -> &'static str {
+    match kind {
+        InputKind::Form => "elicitation in form mode",
+        InputKind::Url => "elicitation in URL mode",
+        InputKind::Sampling => "sampling",
+        InputKind::Roots => "roots",
+        _ => "such questions",
+    }
+}
+
+impl ElicitError {
+    /// The JSON-RPC error that stands for this one, where the protocol has one: `-32021` with the capability that would
+    /// be needed. The others are errors of the tool.
+    #[must_use]
+    pub fn to_error_data(&self) -> Option<ErrorData> {
+        let Self::NotSupported { kind } = self else { return None };
+        let required = match kind {
+            InputKind::Form => json!({"elicitation": {"form": {}}}),
+            InputKind::Url => json!({"elicitation": {"url": {}}}),
+            InputKind::Sampling => json!({"sampling": {}}),
+            InputKind::Roots => json!({"roots": {}}),
+            _ => return None,
+        };
+        Some(missing_capability(self.to_string(), required))
+    }
+
+    pub(super) fn undecodable(error: &serde_json::Error) -> Self {
+        Self::Undecodable {
+            detail: error.to_string(),
+        }
+    }
+
+    pub(super) fn invalid(error: impl fmt::Display) -> Self {
+        Self::InvalidQuestion {
+            detail: error.to_string(),
+        }
+    }
+}
+
+/// A question that is asked when it is awaited; see [`ToolContext::elicit`](crate::ToolContext::elicit).
+///
+/// Its place among the calls on the context was taken when it was made. It resolves when its answer has come; until then
+/// the run is parked, so nothing that is wrapped around it (a time-out, `select!`) makes it resolve otherwise.
+#[must_use = "a question that is not awaited asks nothing"]
+pub struct Asking<T> {
+    ask: Ask,
+    decode: fn(&Json) -> Result<T, ElicitError>,
+}
+
+impl<T> fmt::Debug for Asking<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asking")
+            .field("kind", &self.ask.kind)
+            .field("ordinal", &self.ask.ordinal)
+            .field("key", &self.ask.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Asking<T> {
+    pub(super) fn new(
+        run: Arc<Run>,
+        kind: InputKind,
+        label: String,
+        request: Result<Json, ElicitError>,
+        decode: fn(&Json) -> Result<T, ElicitError>,
+    ) -> Self {
+        let ordinal = run.take_ordinal();
+        Self {
+            ask: Ask {
+                run,
+                ordinal,
+                kind,
+                label,
+                key: None,
+                request,
+                prepared: None,
+            },
+            decode,
+        }
+    }
+
+    /// Publishes the question under `key` instead of `elicit-<n>`. A key is used once in a task's life, has no `~` and does
+    /// not start with `elicit-`; a body that breaks this fails its task.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.ask.key = Some(key.into());
+        self.ask.prepared = None;
+        self
+    }
+}
+
+impl<T> Future for Asking<T> {
+    type Output = Result<T, ElicitError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let decode = self.decode;
+        self.ask.poll(cx).map(|answer| decode(&answer?))
+    }
+}
+
+struct Ask {
+    run: Arc<Run>,
+    /// The question's place; `None` where it was put from outside the run's own future.
+    ordinal: Option<u32>,
+    kind: InputKind,
+    label: String,
+    key: Option<String>,
+    request: Result<Json, ElicitError>,
+    prepared: Option<Prepared>,
+}
+
+/// What a question puts into the ledger and on the wire.
+struct Prepared {
+    request: Json,
+    fingerprint: Fingerprint,
+    refusal: Option<Json>,
+}
+
+impl Ask {
+    fn prepare(&self) -> Result<Prepared, ElicitError> {
+        let request = self.request.clone()?;
+        let asked: Value = request.decode().map_err(ElicitError::invalid)?;
+        let name = self.key.as_deref().unwrap_or_default();
+        let fingerprint = Fingerprint::of(self.kind.entry_kind().as_str(), name, Some(&asked));
+        let refusal = (!self.run.capabilities.allow(self.kind)).then(|| Refusal::capability(self.kind).to_json());
+        Ok(Prepared {
+            request,
+            fingerprint,
+            refusal,
+        })
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Json, ElicitError>> {
+        let Some(ordinal) = self.ordinal.filter(|_| self.run.is_polling()) else {
+            return Poll::Ready(Err(ElicitError::Detached));
+        };
+        let prepared = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => self.prepare()?,
+        };
+        let mut question = Question::new(self.kind, &self.label, &prepared.request, prepared.fingerprint);
+        question.key = self.key.as_deref();
+        question.refusal = prepared.refusal.as_ref();
+        let asked = self.run.cursor().ask(ordinal, &question);
+        match asked {
+            Asked::Delivered { kind, response } => {
+                self.run.stop_waiting(ordinal);
+                self.run.wake_waiting();
+                Poll::Ready(if kind == EntryKind::Refusal {
+                    Err(refused(&response))
+                } else {
+                    Ok(response)
+                })
+            }
+            _ => {
+                self.run.wait(ordinal, cx.waker());
+                self.prepared = Some(prepared);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Ask {
+    fn drop(&mut self) {
+        if let Some(ordinal) = self.ordinal {
+            self.run.stop_waiting(ordinal);
+        }
+    }
+}
+
+fn refused(response: &Json) -> ElicitError {
+    match response.decode::<Refusal>() {
+        Ok(Refusal::Capability { kind, .. }) => ElicitError::NotSupported { kind },
+        Ok(Refusal::InvalidAnswers { detail, .. }) => ElicitError::InvalidAnswers { detail },
+        Ok(Refusal::Client { detail, .. }) => ElicitError::Client { detail },
+        Ok(_) => ElicitError::Client {
+            detail: response.get().to_owned(),
+        },
+        Err(error) => ElicitError::undecodable(&error),
+    }
+}

@@ -1,0 +1,191 @@
+//! Calls that nobody has to answer and that still must be the same on every run: the clock, random bytes, waits, the
+//! point of deferral.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
+
+use mcp_tasks_core::{EntryKind, Fingerprint, InputKind, Json, Looked, Slept, Timestamp};
+use rmcp::ErrorData;
+use serde::de::DeserializeOwned;
+
+use crate::ToolError;
+use crate::engine::{Deferral, Run};
+
+/// The place of such a call.
+struct Place {
+    run: Arc<Run>,
+    ordinal: Option<u32>,
+    kind: EntryKind,
+    fingerprint: Fingerprint,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(ordinal) = self.ordinal {
+            self.run.stop_waiting(ordinal);
+        }
+    }
+}
+
+impl Place {
+    fn take(run: Arc<Run>, kind: EntryKind) -> Self {
+        let ordinal = run.take_ordinal();
+        Self {
+            run,
+            ordinal,
+            kind,
+            fingerprint: Fingerprint::of(kind.as_str(), "", None),
+        }
+    }
+
+    fn ordinal(&self) -> Result<u32, ToolError> {
+        self.ordinal.filter(|_| self.run.is_polling()).ok_or_else(|| {
+            ToolError::new(
+                "a call on the context was made outside the tool's own future (inside a step, in a spawned task, or after \
+                 the tool returned); make it in the function itself, or with join!",
+            )
+        })
+    }
+
+    /// The recorded response, or what `make` says now, once something new may start.
+    async fn recorded(&self, make: impl Fn() -> Json) -> Result<Json, ToolError> {
+        poll_fn(|cx| {
+            let ordinal = self.ordinal()?;
+            let looked = self
+                .run
+                .cursor()
+                .record(ordinal, self.kind, "", self.fingerprint, &make);
+            match looked {
+                Looked::Delivered { response, .. } => {
+                    self.run.stop_waiting(ordinal);
+                    self.run.wake_waiting();
+                    Poll::Ready(Ok(response))
+                }
+                _ => {
+                    self.run.wait(ordinal, cx.waker());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    async fn decoded<T: DeserializeOwned>(&self, make: impl Fn() -> Json) -> Result<T, ToolError> {
+        self.recorded(make).await?.decode().map_err(|error| {
+            let message = format!("the recorded {} cannot be read: {error}", self.kind.as_str());
+            ToolError::protocol(ErrorData::internal_error(message, None))
+        })
+    }
+}
+
+pub(super) fn now(run: Arc<Run>) -> impl Future<Output = Result<SystemTime, ToolError>> + Send + use<> {
+    let place = Place::take(run, EntryKind::Now);
+    async move {
+        let now: Timestamp = place.decoded(|| json_of(&place.run.now())).await?;
+        Ok(SystemTime::from(now))
+    }
+}
+
+pub(super) fn random<const N: usize>(
+    run: Arc<Run>,
+) -> impl Future<Output = Result<[u8; N], ToolError>> + Send + use<N> {
+    let place = Place::take(run, EntryKind::Random);
+    async move {
+        let mut fresh = [0; N];
+        getrandom::fill(&mut fresh).map_err(|error| {
+            ToolError::protocol(ErrorData::internal_error(
+                format!("the random generator fails: {error}"),
+                None,
+            ))
+        })?;
+        let recorded: Vec<u8> = place.decoded(|| json_of(fresh.as_slice())).await?;
+        recorded.try_into().map_err(|recorded: Vec<u8>| {
+            let message = format!(
+                "{} random bytes were recorded here, and {N} are asked for now",
+                recorded.len()
+            );
+            ToolError::protocol(ErrorData::invalid_params(message, None))
+        })
+    }
+}
+
+pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = Result<(), ToolError>> + Send + use<> {
+    let place = Place::take(run, EntryKind::Sleep);
+    async move {
+        let mut timer: Option<(Timestamp, Pin<Box<tokio::time::Sleep>>)> = None;
+        poll_fn(|cx| {
+            let ordinal = place.ordinal()?;
+            loop {
+                let now = place.run.now();
+                let wake = now.saturating_add(duration);
+                let slept = place.run.cursor().sleep(ordinal, place.fingerprint, wake, now);
+                match slept {
+                    Slept::Over => {
+                        place.run.stop_waiting(ordinal);
+                        place.run.wake_waiting();
+                        return Poll::Ready(Ok(()));
+                    }
+                    Slept::Until(wake) => {
+                        let timer = match &mut timer {
+                            Some((at, timer)) if *at == wake => timer,
+                            _ => {
+                                let left = wake.saturating_since(now);
+                                &mut timer.insert((wake, Box::pin(tokio::time::sleep(left)))).1
+                            }
+                        };
+                        // The run is also woken when it moves on, as the wait may have to be looked at again then.
+                        place.run.wait(ordinal, cx.waker());
+                        if timer.as_mut().poll(cx).is_pending() {
+                            return Poll::Pending;
+                        }
+                        // The clock may be a little behind the timer: look again, with a timer of what is left.
+                        timer
+                            .as_mut()
+                            .reset(tokio::time::Instant::now() + Duration::from_millis(1));
+                        if place.run.now() < wake {
+                            let _ = timer.as_mut().poll(cx);
+                            return Poll::Pending;
+                        }
+                    }
+                    _ => {
+                        place.run.wait(ordinal, cx.waker());
+                        return Poll::Pending;
+                    }
+                }
+            }
+        })
+        .await
+    }
+}
+
+pub(super) fn can_ask(run: Arc<Run>, kind: InputKind) -> impl Future<Output = Result<bool, ToolError>> + Send + use<> {
+    let place = Place::take(run, EntryKind::Client);
+    async move { place.decoded(|| json_of(&place.run.capabilities.allow(kind))).await }
+}
+
+pub(super) fn defer(run: Arc<Run>) -> impl Future<Output = Result<(), ToolError>> + Send + use<> {
+    let place = Place::take(run, EntryKind::Defer);
+    async move {
+        if place.run.deferral == Deferral::Refused {
+            return Err(ToolError::protocol(ErrorData::internal_error(
+                "ctx.defer() needs `defer` on the tool's attribute: #[mcp_task(defer)]",
+                None,
+            )));
+        }
+        place.recorded(|| json_of(&())).await?;
+        if place.run.deferral == Deferral::Pending {
+            // The run ends here; the task's first one comes by again, with this call recorded.
+            place.run.defer();
+            return std::future::pending().await;
+        }
+        Ok(())
+    }
+}
+
+/// Timestamps, bytes and null have a JSON form.
+fn json_of<T: serde::Serialize + ?Sized>(value: &T) -> Json {
+    Json::of(value).unwrap_or_else(|_| Json::from(serde_json::value::RawValue::NULL.to_owned()))
+}

@@ -1,0 +1,133 @@
+//! Grace: work that runs already and is no task yet.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use mcp_tasks_core::{Ledger, TaskRecord};
+use rmcp::ErrorData;
+use rmcp::model::CallToolResult;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{Engine, NewTask, lock, store_failed};
+use crate::context::ProgressUpdate;
+
+/// How a call with grace was answered.
+#[derive(Debug)]
+pub(crate) enum Started {
+    /// The work ended within the grace; nothing was stored.
+    Result(Box<CallToolResult>),
+    /// The work goes on as this task.
+    Task(Arc<TaskRecord>),
+}
+
+type Told = oneshot::Sender<Result<Started, ErrorData>>;
+
+/// The call that waits for its answer while the work is no task yet.
+pub(super) struct Birth {
+    due: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Taken by the answer: with it the call is answered, and what runs on is a task or over.
+    tell: Option<Told>,
+    /// What was reported before there was a record to write it to.
+    report: Option<ProgressUpdate>,
+}
+
+impl fmt::Debug for Birth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Birth").field("due", &self.due).finish_non_exhaustive()
+    }
+}
+
+impl Birth {
+    fn new(grace: Duration, tell: Told) -> Self {
+        let state = Mutex::new(State {
+            tell: Some(tell),
+            report: None,
+        });
+        Self {
+            due: Instant::now() + grace,
+            state,
+        }
+    }
+
+    /// When the work becomes a task; `None` once it is one.
+    pub(super) fn due(&self) -> Option<Instant> {
+        lock(&self.state).tell.is_some().then_some(self.due)
+    }
+
+    /// Keeps the newest report until there is a record.
+    pub(super) fn keep(&self, report: Option<ProgressUpdate>) {
+        if report.is_some() {
+            lock(&self.state).report = report;
+        }
+    }
+
+    /// The call that waits, if it still does: whoever takes it answers it.
+    pub(super) fn take(&self) -> Option<(Told, Option<ProgressUpdate>)> {
+        let mut state = lock(&self.state);
+        let tell = state.tell.take()?;
+        Some((tell, state.report.take()))
+    }
+}
+
+impl Engine {
+    /// Starts the work at once. If it ends within `grace` its result is the answer and nothing is stored; otherwise, and
+    /// when it asks a question, the same running work becomes a task.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), and the JSON-RPC error of work that ended within the grace.
+    pub(crate) async fn start_with_grace(&self, new: NewTask<'_>, grace: Duration) -> Result<Started, ErrorData> {
+        let record = self.admit(&new)?;
+        let (tell, told) = oneshot::channel();
+        self.spawn_execution(Arc::new(record), Some(Birth::new(grace, tell)));
+        told.await
+            .unwrap_or_else(|_| Err(ErrorData::internal_error("The work stopped without a result", None)))
+    }
+
+    /// Makes the work a task: stores its record, with what the run recorded so far, and answers the call. `false` when the
+    /// client went away, or the store fails: the work is to stop, as nobody will learn of it.
+    pub(super) async fn mint_running(
+        &self,
+        birth: &Birth,
+        record: &TaskRecord,
+        ledger: Ledger,
+        report: Option<ProgressUpdate>,
+    ) -> bool {
+        birth.keep(report);
+        let Some((tell, report)) = birth.take() else {
+            return true;
+        };
+        let mut record = record.clone();
+        record.ledger = ledger;
+        if let Some(report) = report.map(|report| report.to_report()) {
+            record.progress = Some(report.progress);
+            record.status_message = Some(report.message);
+        }
+        self.deliver(tell, record).await
+    }
+
+    /// Stores `record` and tells the call of it.
+    pub(super) async fn deliver(&self, tell: Told, record: TaskRecord) -> bool {
+        if tell.is_closed() {
+            self.inner.quota.give_back(&record);
+            return false;
+        }
+        match self.mint(record).await {
+            Ok(record) => {
+                // A client that goes away in this very moment leaves a task that its ttl ends.
+                let _ = tell.send(Ok(Started::Task(record)));
+                true
+            }
+            Err(error) => {
+                let _ = tell.send(Err(store_failed(&error)));
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+#![allow(unused_variables)]
+
+use mcp_tasks::mcp_task;
+
+#[mcp_task]
+async fn text(uri: &str) {}
+
+#[mcp_task]
+async fn list(sizes: &[u8], rest: Option<&std::path::PathBuf>) {}
+
+fn main() {}
