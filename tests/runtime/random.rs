@@ -18,6 +18,10 @@ enum Body {
     Step { id: u32, ms: u64, fails: bool },
     /// A question.
     Ask { id: u32 },
+    /// A question with something random in its words.
+    Roll { id: u32 },
+    /// A wait.
+    Sleep { ms: u64 },
     /// A report.
     Report { progress: u32 },
     /// One after the other.
@@ -46,6 +50,14 @@ fn interpret<'a>(ctx: &'a ToolContext, body: &'a Body) -> BoxFuture<'a, Result<S
                 step.await.unwrap_or_else(|error| error.to_string())
             }
             Body::Ask { id } => word(ctx.elicit::<Word>(format!("q{id}")).await?),
+            Body::Roll { id } => {
+                let [byte] = ctx.random::<1>().await?;
+                word(ctx.elicit::<Word>(format!("q{id} {byte}")).await?)
+            }
+            Body::Sleep { ms } => {
+                ctx.sleep(Duration::from_millis(*ms)).await?;
+                String::new()
+            }
             Body::Report { progress } => {
                 ctx.progress(f64::from(*progress)).send();
                 String::new()
@@ -109,7 +121,7 @@ impl Maker {
     }
 
     fn body(&mut self, depth: u32) -> Body {
-        let kinds = if depth == 0 { 7 } else { 12 };
+        let kinds = if depth == 0 { 9 } else { 14 };
         match self.dice.below(kinds) {
             0..3 => Body::Step {
                 id: self.id(),
@@ -118,15 +130,19 @@ impl Maker {
             },
             3..6 => Body::Ask { id: self.id() },
             6 => Body::Report { progress: self.id() },
-            7 | 8 => Body::Sequence {
+            7 => Body::Roll { id: self.id() },
+            8 => Body::Sleep {
+                ms: [0, 1, 10, 30][self.dice.below(4) as usize],
+            },
+            9 | 10 => Body::Sequence {
                 parts: self.parts(depth - 1, 4),
             },
-            9 => Body::Branch {
+            11 => Body::Branch {
                 id: self.id(),
                 yes: Box::new(self.body(depth - 1)),
                 no: Box::new(self.body(depth - 1)),
             },
-            10 => Body::Select {
+            12 => Body::Select {
                 parts: self.parts(depth - 1, 3),
             },
             _ => Body::Join {
@@ -139,11 +155,12 @@ impl Maker {
 /// The answer to a question depends on the question alone, however often and in whatever order it is asked.
 fn answer_to(request: &Value) -> Value {
     let question = request["params"]["message"].as_str().expect("a question has words");
-    let number = question.trim_start_matches('q').parse().expect("and a number");
+    let id = question.split(' ').next().unwrap_or_default();
+    let number = id.trim_start_matches('q').parse().expect("and a number");
     match Dice::new(number).below(8) {
         0 => json!({"action": "decline"}),
         1 => json!({"action": "cancel"}),
-        long => json!({"action": "accept", "content": {"word": format!("{question}{}", "!".repeat(long as usize))}}),
+        long => json!({"action": "accept", "content": {"word": format!("{id}{}", "!".repeat(long as usize))}}),
     }
 }
 
