@@ -180,17 +180,27 @@ impl Engine {
         });
     }
 
-    /// Stops taking on executions and waits, at most for `patience`, for those that run. Returns how many are left.
+    /// Stops taking on executions and waits, at most for `patience`, for those that run. Those that are left then, which
+    /// are counted in the answer, are stopped: their tokens fire, so that blocking work ends too and does not keep the
+    /// process, and their records stay as they are, for recovery.
     pub(crate) async fn drain(&self, patience: Duration) -> usize {
         self.inner.closing.cancel();
         // Often enough that a stop is not felt to wait, and rare enough to cost nothing.
         const LOOK: Duration = Duration::from_millis(20);
         let deadline = tokio::time::Instant::now() + patience;
         loop {
-            let left = lock(&self.inner.running).len();
-            if left == 0 || tokio::time::Instant::now() >= deadline {
-                return left;
-            }
+            let left = {
+                let running = lock(&self.inner.running);
+                let is_over = tokio::time::Instant::now() >= deadline;
+                if is_over {
+                    running.values().for_each(|running| running.token.cancel());
+                }
+                if is_over || running.is_empty() {
+                    return running.len();
+                }
+                running.len()
+            };
+            tracing::trace!(left, "waiting for executions");
             tokio::time::sleep(LOOK).await;
         }
     }

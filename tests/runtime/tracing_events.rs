@@ -1,13 +1,13 @@
 //! What an operator sees in the log, and what nobody must.
 
+use std::cell::RefCell;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
-use tracing::subscriber::DefaultGuard;
 
 use crate::support::{Mode, Node, Word, keys, status, word};
 
@@ -44,16 +44,35 @@ impl Captured {
     }
 }
 
-/// Captures what this thread logs at info, which is all of a test on one thread.
-fn capture() -> (Captured, DefaultGuard) {
+thread_local! {
+    /// Where what this thread logs goes.
+    static HERE: RefCell<Option<Captured>> = const { RefCell::new(None) };
+}
+
+/// Ends the capture of its thread.
+struct Guard;
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        HERE.set(None);
+    }
+}
+
+/// Captures what this thread logs at info, which is all of a test on one thread. One subscriber serves all threads: one
+/// for each would depend on which thread comes by an event first.
+fn capture() -> (Captured, Guard) {
+    static SUBSCRIBER: Once = Once::new();
+    SUBSCRIBER.call_once(|| {
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(LevelFilter::INFO)
+            .with_ansi(false)
+            .with_writer(|| HERE.with_borrow(Clone::clone).unwrap_or_default())
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).expect("nobody else sets one");
+    });
     let captured = Captured::default();
-    let writer = captured.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(LevelFilter::INFO)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    (captured, tracing::subscriber::set_default(subscriber))
+    HERE.set(Some(captured.clone()));
+    (captured, Guard)
 }
 
 /// Keeps things to itself.
