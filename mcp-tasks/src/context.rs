@@ -230,6 +230,8 @@ impl ToolContext {
     /// The result, value or error, is stored before the function sees it, as JSON. The name goes into the ledger: it is
     /// how a replay recognises the step, so it must be the same on every run. Steps may run side by side (`join!`).
     ///
+    /// The work itself makes no steps and asks no questions: such a call inside it gets an error. It may report progress.
+    ///
     /// The work is done at least once: when the process dies after the work and before its result is stored, it is done
     /// again; otherwise once. Inside a synchronous call nothing is stored and the work is simply done.
     ///

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, Updated, WriteId};
+use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, WriteId};
 use rmcp::ErrorData;
 use tokio_util::sync::CancellationToken;
 
@@ -26,13 +26,14 @@ mod record_sink;
 mod request;
 mod round;
 mod run;
+mod write;
 
 pub(crate) use birth::Started;
 pub(crate) use call::{Answer, Channel, SynchronousCall};
 pub(crate) use request::NewTask;
 #[cfg(test)]
 pub(crate) use run::RunStart;
-pub(crate) use run::{Carrier, Deferral, Run};
+pub(crate) use run::{Carrier, Deferral, Run, apart};
 
 use quota::Quota;
 
@@ -207,7 +208,7 @@ impl Engine {
     pub(crate) async fn extend_ttl(&self, id: &TaskId, epoch: u64, ttl: Duration) -> Result<(), crate::ToolError> {
         let now = self.now();
         let updated = self
-            .update(id, move |record| {
+            .write(id, self.inner.settings.lease, move |record| {
                 let Some(old) = record.ttl_ms else {
                     return mcp_tasks_core::Change::Keep;
                 };
@@ -221,18 +222,6 @@ impl Engine {
             Some(updated) if updated.record.is_owned_by(epoch) => Ok(()),
             _ => Err(crate::ToolError::new("the task is no longer this run's")),
         }
-    }
-
-    /// One update under a write id of its own.
-    async fn update(
-        &self,
-        id: &TaskId,
-        mutation: impl Fn(&mcp_tasks_core::TaskRecord) -> mcp_tasks_core::Change + Send + Sync + 'static,
-    ) -> Result<Option<Updated>, StoreError> {
-        self.inner
-            .store
-            .update(id, self.now(), self.write_id(), Arc::new(mutation))
-            .await
     }
 }
 

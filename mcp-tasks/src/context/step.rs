@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::ToolError;
-use crate::engine::Run;
+use crate::engine::{Run, apart};
 
 /// The result of a step as the ledger keeps it.
 #[derive(Serialize, Deserialize)]
@@ -116,6 +116,8 @@ pub struct Step<T, F, Fut> {
 /// What the step is at, after it was allowed to start.
 enum Doing<Fut> {
     Nothing,
+    /// The call of the work, which may panic.
+    Calling,
     Work(Pin<Box<Fut>>),
     Waiting(Pin<Box<tokio::time::Sleep>>),
 }
@@ -175,20 +177,18 @@ where
             match &mut this.doing {
                 Doing::Nothing => match ready!(place.look(cx)) {
                     Some(kept) => return Poll::Ready(place.decode(&kept)),
-                    None => match (this.call)(&mut this.work) {
-                        Some(work) => this.doing = Doing::Work(Box::pin(work)),
-                        None => return Poll::Ready(Err(place.gone())),
-                    },
+                    None => this.doing = Doing::Calling,
                 },
                 Doing::Waiting(delay) => {
                     ready!(delay.as_mut().poll(cx));
-                    match (this.call)(&mut this.work) {
-                        Some(work) => this.doing = Doing::Work(Box::pin(work)),
-                        None => return Poll::Ready(Err(place.gone())),
-                    }
+                    this.doing = Doing::Calling;
                 }
+                Doing::Calling => match apart(|| (this.call)(&mut this.work)) {
+                    Some(work) => this.doing = Doing::Work(Box::pin(work)),
+                    None => return Poll::Ready(Err(gone())),
+                },
                 Doing::Work(work) => {
-                    let outcome = ready!(work.as_mut().poll(cx));
+                    let outcome = ready!(apart(|| work.as_mut().poll(cx)));
                     if outcome.is_err()
                         && let Some(delay) = this.delays.as_mut().and_then(Iterator::next)
                     {
@@ -214,7 +214,7 @@ where
 
 impl<T, F, Fut> Drop for Step<T, F, Fut> {
     fn drop(&mut self) {
-        if let (Ok(place), Doing::Work(_) | Doing::Waiting(_)) = (&self.place, &self.doing) {
+        if let (Ok(place), Doing::Calling | Doing::Work(_) | Doing::Waiting(_)) = (&self.place, &self.doing) {
             place.run.cursor().abandon_step();
         }
     }
@@ -263,12 +263,6 @@ impl Place {
         }
     }
 
-    /// For a step that is polled after it ended, which no well-behaved body does.
-    fn gone(&self) -> ToolError {
-        self.run.cursor().abandon_step();
-        ToolError::protocol(ErrorData::internal_error("a step was polled after it ended", None))
-    }
-
     fn decode<T: DeserializeOwned>(&self, kept: &Json) -> Result<T, ToolError> {
         kept.decode::<Kept<T>>()
             .map_err(|error| {
@@ -287,9 +281,14 @@ impl Drop for Place {
     }
 }
 
+/// For a step that is polled after it ended, which no well-behaved body does.
+fn gone() -> ToolError {
+    ToolError::protocol(ErrorData::internal_error("a step was polled after it ended", None))
+}
+
 fn detached() -> ToolError {
     ToolError::new(
-        "a step was taken outside the tool's own future (in a spawned task, or after the tool returned); take it in the \
-         function itself, or with join!",
+        "a step was taken outside the tool's own future (inside another step, in a spawned task, or after the tool \
+         returned); take it in the function itself, or with join!",
     )
 }

@@ -65,6 +65,10 @@ impl Engine {
             traceparent = record.trace.as_ref().map(|trace| &*trace.traceparent),
         );
         async {
+            if record.execution.epoch > 1 && !self.is_current(record).await {
+                tracing::info!("the task ended before this execution started");
+                return;
+            }
             tracing::info!("execution started");
             match self.prepare(record) {
                 Ok(tool) => self.run(record, &tool, token, birth.map(Arc::new)).await,
@@ -73,6 +77,19 @@ impl Engine {
         }
         .instrument(span)
         .await;
+    }
+
+    /// Whether a resumed execution is still to run. Between the write that resumed the task and this one's being known
+    /// here, a cancellation may have come and gone without finding anything to stop.
+    async fn is_current(&self, record: &TaskRecord) -> bool {
+        match self.inner.store.get(&record.task_id, self.now()).await {
+            Ok(present) => present.is_some_and(|present| present.is_owned_by(record.execution.epoch)),
+            // It cannot be told now; the execution's writes will tell.
+            Err(error) => {
+                tracing::debug!(error = %error_chain(&error), "cannot tell whether the task was cancelled meanwhile");
+                true
+            }
+        }
     }
 
     /// The tool, if this build still has the one the task was created for.
@@ -142,7 +159,7 @@ impl Engine {
             birth: birth.clone(),
         };
         let ending = drive(&run, body, &sink, self.expired(record)).await;
-        let report = run.take_reports().pop();
+        let report = run.last_report();
         let ended = match ending {
             Ending::Returned(Ok(result)) => Ended::Outcome(Outcome::Completed(Box::new(result))),
             Ending::Returned(Err(error)) => Ended::Outcome(match error.into_outcome() {
@@ -163,7 +180,8 @@ impl Engine {
             }
             Ending::Cancelled => Ended::Stopped,
             Ending::Expired => {
-                tracing::info!("task expired while it ran; it was stopped");
+                let duration_ms = Self::age_ms(record, self.now());
+                tracing::info!(duration_ms, "task expired while it ran; it was stopped");
                 self.inner.quota.give_back(record);
                 Ended::Stopped
             }
