@@ -270,6 +270,7 @@ mod start;
 mod state;
 mod task_server;
 
+pub use mcp_tasks_core::duration::{PollInterval, Ttl};
 pub use mcp_tasks_core::{InputKind, Json, MemoryStore, Principal, TaskId, TaskStore};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;

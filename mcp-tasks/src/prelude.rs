@@ -6,8 +6,8 @@
 //! library needs neither.
 
 pub use crate::{
-    Args, Caller, Denied, ElicitError, ElicitForm, Elicited, Server, State, TaskRuntime, ToolContext, ToolError,
-    mcp_task, mcp_tool,
+    Args, Caller, Denied, ElicitError, ElicitForm, Elicited, Principal, Retry, Server, State, TaskRuntime, ToolContext,
+    ToolError, mcp_task, mcp_tool,
 };
 pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};

@@ -148,14 +148,14 @@ impl<T, F, Fut> Step<T, F, Fut> {
         }
     }
 
-    /// Does the work again when it fails, before the error is kept.
-    pub fn retry(mut self, retry: Retry) -> Self
+    pub(super) fn retrying(run: Arc<Run>, name: &str, retry: Retry, work: F) -> Self
     where
         F: FnMut() -> Fut,
     {
-        self.call = |work| work.as_mut().map(|work| work());
-        self.delays = Some(retry.delays());
-        self
+        let mut step = Self::new(run, name, work);
+        step.call = |work| work.as_mut().map(|work| work());
+        step.delays = Some(retry.delays());
+        step
     }
 }
 

@@ -75,8 +75,11 @@ pub(crate) async fn drive<S: Sink>(
     sink: &S,
     expired: impl Future<Output = ()> + Send,
 ) -> Ending {
+    // However the run ends, work that it left behind on other threads learns of it.
+    let _ended = run.token.clone().drop_guard();
     let mut body = Guarded(Some(body));
     let waker = Waker::from(Arc::clone(&run.root));
+    let mut blocked: Option<Instant> = None;
     let mut expired = pin!(expired);
     let mut write: Option<(BoxFuture<'static, Written>, Option<Ledger>)> = None;
     let mut reported: Option<Instant> = None;
@@ -112,9 +115,21 @@ pub(crate) async fn drive<S: Sink>(
                 run.root.woken.store(true, Ordering::Release);
                 continue;
             }
-            Next::Wait => {}
+            Next::Wait => blocked = None,
+            Next::Blocked => {
+                let since = *blocked.get_or_insert_with(Instant::now);
+                if since.elapsed() >= LONG_BLOCKED {
+                    // Once only: the next time is an age away.
+                    blocked = Some(since + Duration::from_secs(u64::from(u32::MAX)));
+                    tracing::warn!(
+                        "a replay waits for something outside the context (a timer, a socket, a token) before it can go on; \
+                         if the tool has changed it may wait until the task expires. Use ctx.sleep and ctx.step for what the \
+                         tool waits for"
+                    );
+                }
+            }
         }
-        let mut wake_at = None;
+        let mut wake_at = blocked.map(|since| since + LONG_BLOCKED);
         if write.is_none() {
             let now = Instant::now();
             let first_due = sink.first_write_due();
@@ -134,6 +149,7 @@ pub(crate) async fn drive<S: Sink>(
                 wake_at = first_due
                     .into_iter()
                     .chain(run.has_reports().then_some(report_due))
+                    .chain(wake_at)
                     .min();
             }
         }
@@ -162,7 +178,12 @@ enum Next {
     End(Ending),
     PollAgain,
     Wait,
+    /// Recorded answers wait, and only something outside the context can bring the body on.
+    Blocked,
 }
+
+/// After how long the log says that a replay waits: longer than ordinary work between two calls on the context.
+const LONG_BLOCKED: Duration = Duration::from_secs(10);
 
 /// Asks the cursor, in the order that its documentation gives, what is to be done after a poll.
 fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing: bool, waker: &Waker) -> Next {
@@ -176,8 +197,14 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
             Some(_) if cursor.can_suspend() => return Next::End(Ending::Suspended(cursor.suspend())),
             Some(outcome) => {
                 cursor.finish();
-                if cursor.mismatch().is_none() {
-                    return Next::End(Ending::Returned(outcome));
+                match cursor.mismatch() {
+                    None => return Next::End(Ending::Returned(outcome)),
+                    // An error says more than that the body did not get as far as before: it is why.
+                    Some(mismatch) if outcome.is_err() => {
+                        tracing::warn!(%mismatch, "the tool failed before it was where it had been");
+                        return Next::End(Ending::Returned(outcome));
+                    }
+                    Some(_) => {}
                 }
             }
             None if cursor.settle() => return Next::PollAgain,
@@ -185,7 +212,12 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
             None if run.is_deferred() && !cursor.is_stepping() => {
                 return Next::End(Ending::Deferred(cursor.ledger()));
             }
-            None if cursor.is_blocked() && !writing && !run.can_be_woken(waker) => cursor.stalled(),
+            None if cursor.is_blocked() && !writing => {
+                if run.can_be_woken(waker) {
+                    return Next::Blocked;
+                }
+                cursor.stalled();
+            }
             None => {}
         }
     }

@@ -122,7 +122,8 @@ impl Run {
             id: start.id,
             capabilities: start.capabilities,
             deferral: start.deferral,
-            token: start.token,
+            // A child: it fires when the run ends, and the call or task it belongs to may go on in another run.
+            token: start.token.child_token(),
             root: Arc::new(Root::default()),
             clock: start.clock,
             deferred: AtomicBool::new(false),
