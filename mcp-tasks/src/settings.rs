@@ -168,7 +168,7 @@ impl Settings {
                 Ok(text.to_owned())
             }
         });
-        let request_state_keys = reader.optional(REQUEST_STATE_KEYS, sealing_keys);
+        let request_state_keys = reader.described(REQUEST_STATE_KEYS, sealing_keys);
         let request_state_ttl = reader.parsed(REQUEST_STATE_TTL, "PT5M", parse_duration);
         let quota_open_per_principal = reader.optional(QUOTA_OPEN, limit);
         let quota_running = reader.optional(QUOTA_RUNNING, limit);
@@ -246,6 +246,20 @@ impl Reader<'_> {
         match self.optional(key, &parse)? {
             Some(value) => Some(value),
             None => parse(default).ok(),
+        }
+    }
+
+    /// A secret whose error does not show it.
+    fn described<T, E: fmt::Display>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, E>) -> Option<Option<T>> {
+        let Some(found) = self.problems.note(self.config.find(key))? else {
+            return Some(None);
+        };
+        match parse(&found.value) {
+            Ok(value) => Some(Some(value)),
+            Err(error) => {
+                self.problems.add(format!("`{key}` ({}): {error}", found.origin));
+                None
+            }
         }
     }
 

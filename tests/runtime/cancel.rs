@@ -181,7 +181,8 @@ async fn taking_back_the_call_does_nothing_to_its_task() {
         .expect("a task")
         .to_owned();
     assert_eq!(text(&client.settled(&id).await), "done");
-    assert_eq!(log.lines(), ["ended", "dropped"]);
+    // The token fires when the run is over, and not before.
+    assert_eq!(log.lines()[..2], ["ended", "dropped"]);
 }
 
 /// Inside a call there is nothing else to go on for: the body is dropped and the token fires.

@@ -266,10 +266,11 @@ impl Place {
     fn decode<T: DeserializeOwned>(&self, kept: &Json) -> Result<T, ToolError> {
         kept.decode::<Kept<T>>()
             .map_err(|error| {
-                ToolError::new(format_args!(
-                    "the kept result of step {:?} does not fit its type any more: {error}",
+                let message = format!(
+                    "handler changed: the kept result of step {:?} does not fit its type any more: {error}",
                     self.name
-                ))
+                );
+                ToolError::protocol(ErrorData::invalid_params(message, None))
             })?
             .into_result()
     }
