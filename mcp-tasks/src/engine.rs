@@ -20,6 +20,7 @@ mod birth;
 mod call;
 mod driver;
 mod execution;
+mod lease;
 mod live;
 mod quota;
 mod record_sink;
@@ -56,7 +57,8 @@ struct Inner {
     running: Mutex<HashMap<TaskId, Running>>,
     quota: Quota,
     capabilities: Mutex<Vec<ClientCapabilities>>,
-    sweeping: AtomicBool,
+    /// Whether what goes on beside requests has been started.
+    background: AtomicBool,
     /// Fires when the node stops: no new execution starts.
     closing: CancellationToken,
 }
@@ -109,7 +111,7 @@ impl Engine {
                 running: Mutex::default(),
                 quota,
                 capabilities: Mutex::default(),
-                sweeping: AtomicBool::new(false),
+                background: AtomicBool::new(false),
                 closing: CancellationToken::new(),
             }),
         }
@@ -151,9 +153,9 @@ impl Engine {
         declared
     }
 
-    /// Starts the sweep of what has expired, once, on the runtime that serves the first task.
+    /// Starts the sweep of what has expired.
     fn start_sweeping(&self) {
-        if self.inner.store.as_sweep().is_none() || self.inner.sweeping.swap(true, Ordering::AcqRel) {
+        if self.inner.store.as_sweep().is_none() {
             return;
         }
         let inner: Weak<Inner> = Arc::downgrade(&self.inner);

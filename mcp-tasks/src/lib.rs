@@ -283,7 +283,7 @@ pub use crate::clock::{Clock, SystemClock};
 pub use crate::config::{Config, ConfigBuilder};
 pub use crate::context::{Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, ToolContext};
 pub use crate::descriptor::{
-    SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
+    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
 };
 pub use crate::error::ToolError;
 pub use crate::form::{ElicitChoice, ElicitField, ElicitForm, form_schema, form_schema_json};

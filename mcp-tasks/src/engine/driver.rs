@@ -67,20 +67,20 @@ pub(crate) trait Sink: Send {
     fn write(&self, ledger: Option<Ledger>, reports: Vec<ProgressUpdate>) -> BoxFuture<'static, Written>;
 }
 
-/// Drives `body` to its end, or until the token of `run` fires or `expired` resolves. The body is dropped when this
-/// returns.
+/// Drives `body` to its end, or until the token of `run` fires or `stopped` resolves, with how the run ends then. The body
+/// is dropped when this returns.
 pub(crate) async fn drive<S: Sink>(
     run: &Run,
     body: Body,
     sink: &S,
-    expired: impl Future<Output = ()> + Send,
+    stopped: impl Future<Output = Ending> + Send,
 ) -> Ending {
     // However the run ends, work that it left behind on other threads learns of it.
     let _ended = run.token.clone().drop_guard();
     let mut body = Guarded(Some(body));
     let waker = Waker::from(Arc::clone(&run.root));
     let mut blocked: Option<Instant> = None;
-    let mut expired = pin!(expired);
+    let mut stopped = pin!(stopped);
     let mut write: Option<(BoxFuture<'static, Written>, Option<Ledger>)> = None;
     let mut reported: Option<Instant> = None;
     run.root.woken.store(true, Ordering::Release);
@@ -105,7 +105,7 @@ pub(crate) async fn drive<S: Sink>(
                 tokio::select! {
                     biased;
                     () = run.token.cancelled() => {}
-                    () = &mut expired => {}
+                    _ = &mut stopped => {}
                     () = landed(write) => {}
                 }
                 return ending;
@@ -156,7 +156,7 @@ pub(crate) async fn drive<S: Sink>(
         tokio::select! {
             biased;
             () = run.token.cancelled() => return Ending::Cancelled,
-            () = &mut expired => return Ending::Expired,
+            ending = &mut stopped => return ending,
             (written, ledger) = in_flight(&mut write) => {
                 write = None;
                 if written == Written::Fenced {

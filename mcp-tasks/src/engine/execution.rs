@@ -1,7 +1,6 @@
 //! One execution of a task: the body is run from the top against the ledger, and its end is written.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcp_tasks_core::{Change, Fingerprint, Json, Mismatch, StoreError, Suspension, TaskRecord};
 use rmcp::ErrorData;
@@ -158,7 +157,7 @@ impl Engine {
             record: record.clone(),
             birth: birth.clone(),
         };
-        let ending = drive(&run, body, &sink, self.expired(record)).await;
+        let ending = drive(&run, body, &sink, self.watch(record, birth.as_deref())).await;
         let report = run.last_report();
         let ended = match ending {
             Ending::Returned(Ok(result)) => Ended::Outcome(Outcome::Completed(Box::new(result))),
@@ -275,28 +274,6 @@ impl Engine {
             // Cancelled, expired or taken over while it ran: what it came to does not count.
             Ok(_) => {}
             Err(error) => given_up(&error),
-        }
-    }
-
-    /// Resolves when the task is past its deadline, wherever that has moved to meanwhile.
-    async fn expired(&self, record: &TaskRecord) {
-        let mut deadline = record.deadline();
-        loop {
-            let Some(at) = deadline else {
-                return std::future::pending().await;
-            };
-            // One millisecond more: at the deadline itself the task is still there.
-            let wait = at.saturating_since(self.now()) + Duration::from_millis(1);
-            tokio::time::sleep(wait).await;
-            match self.inner.store.get(&record.task_id, self.now()).await {
-                Ok(Some(record)) => deadline = record.deadline(),
-                Ok(None) => return,
-                // Whether it was extended cannot be told now: the writes of this execution will be refused if not.
-                Err(error) => {
-                    tracing::warn!(error = %error_chain(&error), "cannot tell whether the task has expired");
-                    tokio::time::sleep(self.inner.settings.lease).await;
-                }
-            }
         }
     }
 }

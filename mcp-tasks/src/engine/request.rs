@@ -87,7 +87,7 @@ impl Engine {
     /// # Errors
     /// The store's; the record counts against no quota then.
     pub(super) async fn mint(&self, record: TaskRecord) -> Result<Arc<TaskRecord>, StoreError> {
-        self.start_sweeping();
+        self.start_background();
         let created = patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await;
         match &created {
             Ok(record) => {
@@ -138,18 +138,25 @@ impl Engine {
         Ok(record)
     }
 
-    /// The task, if it is there and `caller`'s.
+    /// The task, if it is there and `caller`'s. One whose node is gone is taken over first, so that nobody is shown work that
+    /// nobody does.
     ///
     /// # Errors
     /// [`unknown_task`], or a store that fails.
     pub(crate) async fn get(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
-        let record = self
-            .inner
-            .store
-            .get(id, self.now())
-            .await
-            .map_err(|error| store_failed(&error))?;
+        self.start_background();
+        let record = self.owned(id, caller).await?;
+        if !self.is_abandoned(&record, self.now()) {
+            return Ok(record);
+        }
+        self.recover(&record).await.map_err(|error| store_failed(&error))?;
+        self.owned(id, caller).await
+    }
+
+    async fn owned(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
+        let record = self.inner.store.get(id, self.now()).await;
         record
+            .map_err(|error| store_failed(&error))?
             .filter(|record| Principal::is_owner(record.principal.as_deref(), caller))
             .ok_or_else(unknown_task)
     }
