@@ -84,15 +84,26 @@ pub(crate) async fn drive<S: Sink>(
 
     loop {
         let mut returned = None;
+        let mut panicked = None;
         if run.root.woken.swap(false, Ordering::AcqRel) {
             match body.poll(run, &waker) {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(outcome)) => returned = Some(outcome),
-                Err(panic) => return Ending::Panicked(panic),
+                Err(panic) => panicked = Some(Next::End(Ending::Panicked(panic))),
             }
         }
-        match look(run, returned, write.is_some(), &waker) {
-            Next::End(ending) => return ending,
+        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), &waker)) {
+            Next::End(ending) => {
+                // What is on its way arrives first: given up halfway its reports would be lost or come after the end, and
+                // a task that is being created would be there and never end.
+                tokio::select! {
+                    biased;
+                    () = run.token.cancelled() => {}
+                    () = &mut expired => {}
+                    () = landed(write) => {}
+                }
+                return ending;
+            }
             Next::PollAgain => {
                 run.wake_waiting();
                 run.root.woken.store(true, Ordering::Release);
@@ -178,6 +189,12 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
     match cursor.mismatch() {
         Some(mismatch) => Next::End(Ending::Diverged(mismatch.clone())),
         None => Next::Wait,
+    }
+}
+
+async fn landed(write: Option<(BoxFuture<'static, Written>, Option<Ledger>)>) {
+    if let Some((write, _)) = write {
+        write.await;
     }
 }
 
