@@ -307,6 +307,6 @@ impl Engine {
     }
 }
 
-fn cancelled() -> ErrorData {
+pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error("the call was cancelled", None)
 }

@@ -212,7 +212,7 @@ impl Engine {
         self.spawn_execution(record, None);
     }
 
-    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Birth>) {
+    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Arc<Birth>>) {
         let token = CancellationToken::new();
         let running = Running {
             epoch: record.execution.epoch,
