@@ -19,7 +19,7 @@ mod step;
 pub use ask::{Asking, ElicitError};
 pub use elicit::Elicited;
 pub use progress::{Counter, Fraction, Gauge, Progress};
-pub use step::{Retry, Step};
+pub use step::{Retry, Step, StepWork};
 
 pub(crate) use progress::ProgressUpdate;
 
@@ -244,7 +244,7 @@ impl ToolContext {
     where
         T: serde::Serialize + serde::de::DeserializeOwned,
         E: Into<ToolError>,
-        F: FnOnce() -> Fut,
+        F: StepWork<Fut>,
         Fut: Future<Output = Result<T, E>>,
     {
         Step::new(self.run.clone(), name, work)

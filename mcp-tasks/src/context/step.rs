@@ -57,8 +57,11 @@ impl<T> Kept<T> {
 /// use std::time::Duration;
 /// use mcp_tasks::Retry;
 ///
+/// # async fn fetch(url: &str) -> Result<String, std::io::Error> { Ok(url.to_owned()) }
+/// # async fn f(ctx: mcp_tasks::ToolContext, url: String) -> Result<(), mcp_tasks::ToolError> {
 /// let patient = Retry::times(5).first_delay(Duration::from_millis(200)).longest_delay(Duration::from_secs(10));
-/// # let _ = patient;
+/// let page = ctx.step("fetch", || fetch(&url)).retry(patient).await?;
+/// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -101,6 +104,26 @@ impl Retry {
     }
 }
 
+/// What a step does: any `FnOnce() -> Fut`.
+///
+/// Were that bound itself on [`ToolContext::step`](crate::ToolContext::step), the compiler would take a closure written
+/// there for one that can be called once, whatever is in it, and [`Step::retry`] could not call it again.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no work for a step",
+    label = "a step takes a closure without arguments that returns a future, such as `|| fetch(&url)`"
+)]
+pub trait StepWork<Fut> {
+    /// Begins the work.
+    #[doc(hidden)]
+    fn begin(self) -> Fut;
+}
+
+impl<F: FnOnce() -> Fut, Fut> StepWork<Fut> for F {
+    fn begin(self) -> Fut {
+        self()
+    }
+}
+
 /// A piece of work whose result is kept; see [`ToolContext::step`](crate::ToolContext::step).
 #[must_use = "a step that is not awaited does nothing"]
 pub struct Step<T, F, Fut> {
@@ -133,13 +156,13 @@ impl<T, F, Fut> fmt::Debug for Step<T, F, Fut> {
 impl<T, F, Fut> Step<T, F, Fut> {
     pub(super) fn new(run: Arc<Run>, name: &str, work: F) -> Self
     where
-        F: FnOnce() -> Fut,
+        F: StepWork<Fut>,
     {
         Self {
             // The place is taken here, when the call is made, and not when it is first polled.
             place: Place::take(run, name.to_owned()),
             work: Some(work),
-            call: |work| work.take().map(|work| work()),
+            call: |work| work.take().map(StepWork::begin),
             delays: None,
             doing: Doing::Nothing,
             value: PhantomData,
