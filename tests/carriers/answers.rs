@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 
-use crate::harness::{Lab, Way, accept, done, nobody, yes};
+use crate::harness::{Lab, Reply, Way, accept, done, nobody, yes};
 
 #[tokio::test(start_paused = true)]
 async fn two_questions_in_a_row_with_steps_around_them_run_each_step_once() {
@@ -96,7 +96,7 @@ async fn the_same_words_asked_again_have_another_key_and_stay_under_one_until_th
         assert_eq!(round.keys(), [key.as_str()]);
         let answers = json!({key: accept(json!({"go": ordinal != 1}))});
         match client.retry("insist", &none, &round, answers).await {
-            crate::harness::Reply::Asked(next) => round = next,
+            Reply::Asked(next) => round = next,
             reply => assert_eq!(reply.done(), done("[true, false, true]")),
         }
     }

@@ -3,7 +3,7 @@
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Lab, Way, accept, done, nobody, yes};
+use crate::harness::{Lab, Reply, Way, accept, done, nobody, yes};
 
 fn go() -> Value {
     accept(json!({"go": true}))
@@ -50,7 +50,7 @@ async fn the_last_round_sent_again_and_at_the_same_time_makes_one_task() {
     let round = client.begin("deferred", &none).await.asked();
     let last = |answer: Value| client.retry("deferred", &none, &round, json!({"elicit-1": answer}));
     let at_once = futures::future::join_all((0..8).map(|_| last(go()))).await;
-    let ids: Vec<_> = at_once.into_iter().map(crate::harness::Reply::task).collect();
+    let ids: Vec<_> = at_once.into_iter().map(Reply::task).collect();
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     let another_answer = last(json!({"action": "decline"})).await.task();
     assert_eq!(another_answer, ids[0]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Lab, Way, accept, done, nobody};
+use crate::harness::{Lab, Reply, Way, accept, done, nobody};
 
 fn order(zeal: Value, amount: Value) -> Value {
     accept(json!({"zeal": zeal, "amount": amount, "size": "Small", "extras": ["Large", "Small"], "unknown": [1]}))
@@ -95,7 +95,7 @@ async fn every_schema_that_may_be_asked_can_be_shown() {
     ] {
         let schema = json!({"type": "object", "properties": {"field": field}});
         match client.begin("free_form", &json!({"schema": schema})).await {
-            crate::harness::Reply::Asked(round) => {
+            Reply::Asked(round) => {
                 let shown = &round.questions["elicit-0"]["params"]["requestedSchema"]["properties"]["field"];
                 assert_eq!(shown["type"], field["type"], "{shown}");
             }

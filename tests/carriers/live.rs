@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rmcp::model::ErrorData;
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorData};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient};
 use serde_json::{Value, json};
 
-use crate::harness::{Lab, Way, accept, done, nobody, yes};
+use crate::harness::{Client, Lab, SILENCE, Way, accept, done, nobody, yes};
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_answers_with_an_error_is_not_asked_again_and_the_tool_is_told() {
@@ -83,20 +84,42 @@ async fn a_round_reports_for_itself_and_a_task_keeps_the_highest() {
     assert!(client.progress().is_empty());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_call_whose_session_ends_while_it_asks_ends_too() {
+/// Begins a call whose question is met with silence, and ends it; what is left of it afterwards.
+async fn silence(end: impl AsyncFnOnce(Client, RequestHandle<RoleClient>)) -> usize {
     let lab = Lab::new();
-    let client = lab.client(Way::Live, yes).await;
-    client.service.cancel().await.unwrap();
-    assert_eq!(
-        lab.run(Way::Live, "pass_round", json!({}), yes).await,
-        done("true"),
-        "the server goes on"
-    );
+    let client = lab.client(Way::Live, |_: &Value| Ok(SILENCE.into())).await;
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("pass_round")));
+    let options = PeerRequestOptions::no_options();
+    let call = client.service.send_cancellable_request(request, options).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(client.asked().len(), 1);
+    end(client, call).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// An action that the revision does not have is an answer that no client's SDK lets through; the raw one would be
-/// refused. What fits never is a refusal, and the form is asked again with the reason.
+/// Client, server and the server's connection are a task each, and so is the silence.
+const SILENT: usize = 1;
+
+/// 2025-11-25, "Cancellation": the sender of a request may call it off, and the receiver stops working on it.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_called_off_while_it_asks_ends() {
+    let mut kept = None;
+    let left = silence(async |client, call| {
+        call.cancel(None).await.unwrap();
+        kept = Some(client);
+    });
+    assert_eq!(left.await, SILENT + 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_loses_its_session_while_it_asks_ends() {
+    let left = silence(async |client, _| {
+        client.service.cancel().await.unwrap();
+    });
+    assert_eq!(left.await, SILENT);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_form_filled_in_wrongly_is_asked_again_in_the_same_call() {
     let lab = Lab::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::model::{CallToolRequestParams, ErrorCode};
 use serde_json::json;
 
-use crate::harness::{Lab, Way, accept, done, nobody, yes};
+use crate::harness::{Client, Lab, Outcome, Way, accept, done, nobody, yes};
 
 fn go() -> serde_json::Value {
     accept(json!({"go": true}))
@@ -14,7 +14,7 @@ fn go() -> serde_json::Value {
 /// What every token that is not good is answered with.
 const BAD_STATE: &str = "Invalid requestState: it is damaged, has expired, or belongs to another call";
 
-fn bad_state() -> crate::harness::Outcome {
+fn bad_state() -> Outcome {
     Err((ErrorCode::INVALID_PARAMS.0, BAD_STATE.to_owned()))
 }
 
@@ -238,7 +238,7 @@ async fn a_state_of_single_use_is_good_once_on_any_node() {
     let round = client.begin("once_only", &none).await.asked();
     let (none, round) = (&none, &round);
     let retry = |client| async move {
-        crate::harness::Client::retry(client, "once_only", none, round, json!({"elicit-0": go()}))
+        Client::retry(client, "once_only", none, round, json!({"elicit-0": go()}))
             .await
             .done()
     };

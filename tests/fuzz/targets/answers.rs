@@ -53,12 +53,21 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(taken.open.len() + taken.ledger.entries().len(), OPEN.len());
         assert_eq!(taken.changed, taken.open != open || taken.ledger != ledger);
         for request in &taken.open {
-            assert!(taken.ledger.entries().iter().all(|entry| entry.ordinal != request.ordinal));
+            assert!(
+                taken
+                    .ledger
+                    .entries()
+                    .iter()
+                    .all(|entry| entry.ordinal != request.ordinal)
+            );
             assert!(request.misfits < 3);
             assert!(serde_json::from_str::<Json>(request.request.get()).is_ok());
         }
         let stored = serde_json::to_string(&taken.ledger).expect("a ledger has a JSON form");
-        assert_eq!(serde_json::from_str::<Ledger>(&stored).expect("and is read back"), taken.ledger);
+        assert_eq!(
+            serde_json::from_str::<Ledger>(&stored).expect("and is read back"),
+            taken.ledger
+        );
         (open, ledger) = (taken.open, taken.ledger);
     }
 });
