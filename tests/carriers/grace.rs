@@ -82,19 +82,30 @@ async fn what_fails_within_the_grace_fails_the_call_and_what_fails_later_the_tas
 /// A store takes its time, and the work ends meanwhile: the task is there, and it ends.
 #[tokio::test(start_paused = true)]
 async fn work_that_ends_while_its_task_is_being_made_ends_the_task() {
-    for (millis, then) in [(350, "end"), (350, "ask"), (350, "fail"), (350, "panic")] {
+    for then in [
+        "end",
+        "ask",
+        "fail",
+        "panic",
+        "end at once",
+        "ask at once",
+        "panic at once",
+    ] {
         let lab = Lab::new();
         lab.store.slow_down(Duration::from_millis(200));
         let client = lab.client(Way::Task, yes).await;
-        let id = client.begin("graceful", &takes(millis, then)).await.task();
+        let id = client.begin("graceful", &takes(350, then)).await.task();
         let end = client.see_through(&id).await;
         match then {
             "end" => assert_eq!(end, done("1 1")),
             "ask" => assert_eq!(end, done("1 1 true")),
             "fail" => assert!(end.unwrap().1),
+            "end at once" => assert_eq!(end, done("ended")),
+            "ask at once" => assert_eq!(end, done("true")),
             _ => assert!(end.is_err()),
         }
-        assert_eq!(lab.work.count("started"), if then == "ask" { 2 } else { 1 });
+        let runs = if then.starts_with("ask") { 2 } else { 1 };
+        assert_eq!(lab.work.count("started"), runs, "{then}");
     }
 }
 

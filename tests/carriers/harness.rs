@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_tasks::{Clock, Config, MemoryStore, TaskId, TaskRuntime, TaskStore};
-use mcp_tasks_core::store::{Mutation, StoreFuture, Updated};
+use mcp_tasks_core::store::{Mutation, StoreFuture, Sweep, Updated};
 use mcp_tasks_core::{TaskRecord, Timestamp, WriteId};
 use rmcp::ServiceExt;
 use rmcp::model::{ClientConfig, ErrorData, Implementation, ProtocolVersion};
@@ -46,12 +46,18 @@ impl Clock for TestClock {
 pub(crate) struct Counting {
     inner: MemoryStore,
     creates: AtomicUsize,
+    swept: AtomicU64,
     slow: Mutex<Duration>,
 }
 
 impl Counting {
     pub(crate) fn creates(&self) -> usize {
         self.creates.load(Ordering::SeqCst)
+    }
+
+    /// How many expired records were removed.
+    pub(crate) fn swept(&self) -> u64 {
+        self.swept.load(Ordering::SeqCst)
     }
 
     pub(crate) fn slow_down(&self, creates: Duration) {
@@ -87,6 +93,23 @@ impl TaskStore for Counting {
 
     fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
         self.inner.delete(id)
+    }
+
+    fn as_sweep(&self) -> Option<&dyn Sweep> {
+        Some(self)
+    }
+}
+
+impl Sweep for Counting {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<'_, u64> {
+        Box::pin(async move {
+            let swept = match self.inner.as_sweep() {
+                Some(sweep) => sweep.sweep(now).await?,
+                None => 0,
+            };
+            self.swept.fetch_add(swept, Ordering::SeqCst);
+            Ok(swept)
+        })
     }
 }
 

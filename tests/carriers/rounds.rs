@@ -254,6 +254,15 @@ async fn a_state_of_single_use_is_good_once_on_any_node() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_marks_of_used_states_are_removed_on_a_server_that_never_has_a_task() {
+    let lab = Lab::new();
+    assert_eq!(lab.run(Way::Rounds, "once_only", json!({}), yes).await, done("true 1"));
+    assert_eq!((lab.store.creates(), lab.store.swept()), (1, 0));
+    tokio::time::sleep(Duration::from_secs(180)).await;
+    assert_eq!(lab.store.swept(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_of_another_version_is_refused_and_says_so() {
     let lab = Lab::new();
     let client = lab.client(Way::Rounds, nobody).await;

@@ -48,6 +48,13 @@ pub(super) async fn graceful(
     let one = step(&ctx, &work, "one").await?;
     ctx.progress(1.0).total(2.0).message("begun").send();
     tokio::time::sleep(Duration::from_millis(millis)).await;
+    match then.as_str() {
+        // No step after this, which would wait for the store.
+        "end at once" => return Ok("ended".to_owned()),
+        "panic at once" => panic!("secret"),
+        "ask at once" => return Ok(go(&ctx, "go?").await?.to_string()),
+        _ => {}
+    }
     let two = step(&ctx, &work, "two").await?;
     match then.as_str() {
         "ask" => return Ok(format!("{one} {two} {}", go(&ctx, "go?").await?)),
