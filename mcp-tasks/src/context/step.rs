@@ -57,8 +57,11 @@ impl<T> Kept<T> {
 /// use std::time::Duration;
 /// use mcp_tasks::Retry;
 ///
+/// # async fn fetch(url: &str) -> Result<String, std::io::Error> { Ok(url.to_owned()) }
+/// # async fn f(ctx: mcp_tasks::ToolContext, url: String) -> Result<(), mcp_tasks::ToolError> {
 /// let patient = Retry::times(5).first_delay(Duration::from_millis(200)).longest_delay(Duration::from_secs(10));
-/// # let _ = patient;
+/// let page = ctx.step_with_retry("fetch", patient, || fetch(&url)).await?;
+/// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]

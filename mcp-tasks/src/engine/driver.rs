@@ -92,16 +92,13 @@ pub(crate) async fn drive<S: Sink>(
             match body.poll(run, &waker) {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(outcome)) => returned = Some(outcome),
-                Err(panic) => panicked = Some(Ending::Panicked(panic)),
+                Err(panic) => panicked = Some(Next::End(Ending::Panicked(panic))),
             }
         }
-        let next = match panicked {
-            Some(panicked) => Next::End(panicked),
-            None => look(run, returned, write.is_some(), &waker),
-        };
-        match next {
+        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), &waker)) {
             Next::End(ending) => {
-                // What is on its way arrives first: given up halfway its reports would be lost, or come after the end.
+                // What is on its way arrives first: given up halfway its reports would be lost or come after the end, and
+                // a task that is being created would be there and never end.
                 tokio::select! {
                     biased;
                     () = run.token.cancelled() => {}

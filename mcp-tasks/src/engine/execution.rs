@@ -55,7 +55,7 @@ impl Outcome {
 
 impl Engine {
     /// Runs the execution that `record` was stored for, or will be, if `birth` says so.
-    pub(super) async fn execute(&self, record: &Arc<TaskRecord>, token: CancellationToken, birth: Option<Birth>) {
+    pub(super) async fn execute(&self, record: &Arc<TaskRecord>, token: CancellationToken, birth: Option<Arc<Birth>>) {
         let span = tracing::info_span!(
             "task",
             task_id = %record.task_id,
@@ -70,7 +70,7 @@ impl Engine {
             }
             tracing::info!("execution started");
             match self.prepare(record) {
-                Ok(tool) => self.run(record, &tool, token, birth.map(Arc::new)).await,
+                Ok(tool) => self.run(record, &tool, token, birth).await,
                 Err(outcome) => self.end(record, outcome, None).await,
             }
         }

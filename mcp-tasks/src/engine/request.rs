@@ -41,6 +41,13 @@ impl Engine {
     /// # Errors
     /// A quota that is used up, a store that fails, a node that is stopping. Nothing was minted then.
     pub(crate) async fn create(&self, new: NewTask<'_>) -> Result<Arc<TaskRecord>, ErrorData> {
+        if let Some((id, _)) = &new.before {
+            // The last round of one call, sent twice: there is the one task already, and it counts once.
+            match self.get(id, new.client.caller.principal()).await {
+                Err(error) if error == unknown_task() => {}
+                known => return known,
+            }
+        }
         let mut left = ID_ATTEMPTS;
         loop {
             left -= 1;
@@ -51,11 +58,19 @@ impl Engine {
                     return Ok(record);
                 }
                 Err(StoreError::AlreadyExists { id }) if new.before.is_some() => {
-                    // The last round of one call, sent twice: there is the one task already.
-                    return self.get(&id, new.client.caller.principal()).await;
+                    // Sent twice at the same time.
+                    let known = self.get(&id, new.client.caller.principal()).await?;
+                    if known.status.is_terminal() {
+                        self.inner.quota.give_back(&known);
+                    }
+                    return Ok(known);
                 }
-                Err(StoreError::AlreadyExists { .. }) if left > 0 => {}
-                Err(error) => return Err(store_failed(&error)),
+                Err(error) => {
+                    self.inner.quota.give_back(&record);
+                    if left == 0 || !matches!(error, StoreError::AlreadyExists { .. }) {
+                        return Err(store_failed(&error));
+                    }
+                }
             }
         }
     }
@@ -85,7 +100,7 @@ impl Engine {
     /// Stores a record that was admitted.
     ///
     /// # Errors
-    /// The store's; the record counts against no quota then.
+    /// The store's; the record counts against no quota then, unless there is another of its id.
     pub(super) async fn mint(&self, record: TaskRecord) -> Result<Arc<TaskRecord>, StoreError> {
         self.start_background();
         let created = patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await;
@@ -93,6 +108,8 @@ impl Engine {
             Ok(record) => {
                 tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
             }
+            // What counts under this id now is the task that is there.
+            Err(StoreError::AlreadyExists { .. }) => {}
             Err(_) => self.inner.quota.give_back(&record),
         }
         created
@@ -220,7 +237,7 @@ impl Engine {
         self.spawn_execution(record, None);
     }
 
-    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Birth>) {
+    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Arc<Birth>>) {
         let token = CancellationToken::new();
         let running = Running {
             epoch: record.execution.epoch,

@@ -60,7 +60,7 @@ impl<H: ServerHandler> TaskServer<H> {
             };
             return match tool.grace {
                 None => Ok(CreateTaskResult::new(wire::task(&*engine.create(new).await?)).into()),
-                Some(grace) => Ok(match engine.start_with_grace(new, grace).await? {
+                Some(grace) => Ok(match engine.start_with_grace(new, grace, context.ct.clone()).await? {
                     Started::Result(result) => (*result).into(),
                     Started::Task(record) => CreateTaskResult::new(wire::task(&record)).into(),
                 }),
