@@ -27,7 +27,7 @@ mod start;
 mod state;
 mod task_server;
 
-pub use mcp_tasks_core::{InputKind, MemoryStore, Principal, TaskId, TaskStore};
+pub use mcp_tasks_core::{InputKind, MemoryStore, Principal, TaskId, TaskStore, Timestamp};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;
 pub use schemars;
@@ -35,7 +35,7 @@ pub use serde;
 
 pub use crate::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invalid_arguments_result};
 pub use crate::caller::{Caller, Denied, Guard};
-pub use crate::clock::{Clock, SystemClock};
+pub use crate::clock::{Clock, SystemClock, Timer};
 pub use crate::config::{Config, ConfigBuilder};
 pub use crate::context::{Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, ToolContext};
 pub use crate::descriptor::{

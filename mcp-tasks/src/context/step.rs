@@ -16,8 +16,8 @@ use rmcp::model::CallToolResult;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::ToolError;
 use crate::engine::Run;
+use crate::{Timer, ToolError};
 
 /// The result of a step as the ledger keeps it.
 #[derive(Serialize, Deserialize)]
@@ -117,7 +117,7 @@ pub struct Step<T, F, Fut> {
 enum Doing<Fut> {
     Nothing,
     Work(Pin<Box<Fut>>),
-    Waiting(Pin<Box<tokio::time::Sleep>>),
+    Waiting(Timer),
 }
 
 // The work is called and never polled in place; its future is boxed.
@@ -192,7 +192,8 @@ where
                     if outcome.is_err()
                         && let Some(delay) = this.delays.as_mut().and_then(Iterator::next)
                     {
-                        this.doing = Doing::Waiting(Box::pin(tokio::time::sleep(delay)));
+                        let until = place.run.now().saturating_add(delay);
+                        this.doing = Doing::Waiting(place.run.timer(until));
                         continue;
                     }
                     let kept = Json::of(&Kept::of(outcome)).map_err(|error| {

@@ -268,8 +268,10 @@ impl Engine {
                 return std::future::pending().await;
             };
             // One millisecond more: at the deadline itself the task is still there.
-            let wait = at.saturating_since(self.now()) + Duration::from_millis(1);
-            tokio::time::sleep(wait).await;
+            self.inner
+                .clock
+                .timer(at.saturating_add(Duration::from_millis(1)))
+                .await;
             match self.inner.store.get(&record.task_id, self.now()).await {
                 Ok(Some(record)) => deadline = record.deadline(),
                 Ok(None) => return,

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timer};
 use crate::context::ProgressUpdate;
 
 /// How many reports of one synchronous call may wait for the connection. A body that reports faster than the client
@@ -118,6 +118,11 @@ impl Run {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// A wait on the run's clock.
+    pub(crate) fn timer(&self, at: Timestamp) -> Timer {
+        self.clock.timer(at)
     }
 
     /// The body has come to the point from which it goes on as a task.
