@@ -175,14 +175,14 @@ where
             match &mut this.doing {
                 Doing::Nothing => match ready!(place.look(cx)) {
                     Some(kept) => return Poll::Ready(place.decode(&kept)),
-                    None => match (this.call)(&mut this.work) {
+                    None => match place.begin(this.call, &mut this.work) {
                         Some(work) => this.doing = Doing::Work(Box::pin(work)),
                         None => return Poll::Ready(Err(place.gone())),
                     },
                 },
                 Doing::Waiting(delay) => {
                     ready!(delay.as_mut().poll(cx));
-                    match (this.call)(&mut this.work) {
+                    match place.begin(this.call, &mut this.work) {
                         Some(work) => this.doing = Doing::Work(Box::pin(work)),
                         None => return Poll::Ready(Err(place.gone())),
                     }
@@ -203,10 +203,7 @@ where
                         ))
                     })?;
                     this.doing = Doing::Nothing;
-                    place
-                        .run
-                        .cursor()
-                        .finish_step(place.ordinal, &place.name, place.fingerprint, kept);
+                    place.keep(kept);
                 }
             }
         }
@@ -262,6 +259,24 @@ impl Place {
                 Poll::Pending
             }
         }
+    }
+
+    /// Calls the step's work, if it can still be called.
+    fn begin<F, Fut>(&self, call: fn(&mut Option<F>) -> Option<Fut>, work: &mut Option<F>) -> Option<Fut> {
+        if let Some(watch) = self.run.watcher() {
+            watch.step_called(self.ordinal, &self.name);
+        }
+        call(work)
+    }
+
+    /// Hands the result over to the ledger.
+    fn keep(&self, result: Json) {
+        if let Some(watch) = self.run.watcher() {
+            watch.step_kept(self.ordinal);
+        }
+        self.run
+            .cursor()
+            .finish_step(self.ordinal, &self.name, self.fingerprint, result);
     }
 
     /// For a step that is polled after it ended, which no well-behaved body does.

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -76,7 +75,7 @@ pub(crate) async fn drive<S: Sink>(
     expired: impl Future<Output = ()> + Send,
 ) -> Ending {
     let mut body = Guarded(Some(body));
-    let waker = Waker::from(Arc::clone(&run.root));
+    let waker = run.waker();
     let mut expired = pin!(expired);
     let mut write: Option<(BoxFuture<'static, Written>, Option<Ledger>)> = None;
     let mut reported: Option<Instant> = None;
