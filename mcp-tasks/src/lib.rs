@@ -26,6 +26,8 @@ mod settings;
 mod start;
 mod state;
 mod task_server;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use mcp_tasks_core::{InputKind, MemoryStore, Principal, TaskId, TaskStore, Timestamp};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
