@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, Updated, WriteId};
+use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, WriteId};
 use rmcp::ErrorData;
 use tokio_util::sync::CancellationToken;
 
@@ -20,19 +20,21 @@ mod birth;
 mod call;
 mod driver;
 mod execution;
+mod lease;
 mod live;
 mod quota;
 mod record_sink;
 mod request;
 mod round;
 mod run;
+mod write;
 
 pub(crate) use birth::Started;
 pub(crate) use call::{Answer, Channel, SynchronousCall};
 pub(crate) use request::NewTask;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use run::RunStart;
-pub(crate) use run::{Carrier, Deferral, Run};
+pub(crate) use run::{Carrier, Deferral, Run, apart};
 
 /// What the test kit runs bodies with.
 #[cfg(feature = "testing")]
@@ -63,7 +65,8 @@ struct Inner {
     running: Mutex<HashMap<TaskId, Running>>,
     quota: Quota,
     capabilities: Mutex<Vec<ClientCapabilities>>,
-    sweeping: AtomicBool,
+    /// Whether what goes on beside requests has been started.
+    background: AtomicBool,
     /// Fires when the node stops: no new execution starts.
     closing: CancellationToken,
 }
@@ -116,7 +119,7 @@ impl Engine {
                 running: Mutex::default(),
                 quota,
                 capabilities: Mutex::default(),
-                sweeping: AtomicBool::new(false),
+                background: AtomicBool::new(false),
                 closing: CancellationToken::new(),
             }),
         }
@@ -158,9 +161,9 @@ impl Engine {
         declared
     }
 
-    /// Starts the sweep of what has expired, once, on the runtime that serves the first task.
+    /// Starts the sweep of what has expired.
     fn start_sweeping(&self) {
-        if self.inner.store.as_sweep().is_none() || self.inner.sweeping.swap(true, Ordering::AcqRel) {
+        if self.inner.store.as_sweep().is_none() {
             return;
         }
         let inner: Weak<Inner> = Arc::downgrade(&self.inner);
@@ -187,17 +190,27 @@ impl Engine {
         });
     }
 
-    /// Stops taking on executions and waits, at most for `patience`, for those that run. Returns how many are left.
+    /// Stops taking on executions and waits, at most for `patience`, for those that run. Those that are left then, which
+    /// are counted in the answer, are stopped: their tokens fire, so that blocking work ends too and does not keep the
+    /// process, and their records stay as they are, for recovery.
     pub(crate) async fn drain(&self, patience: Duration) -> usize {
         self.inner.closing.cancel();
         // Often enough that a stop is not felt to wait, and rare enough to cost nothing.
         const LOOK: Duration = Duration::from_millis(20);
         let deadline = tokio::time::Instant::now() + patience;
         loop {
-            let left = lock(&self.inner.running).len();
-            if left == 0 || tokio::time::Instant::now() >= deadline {
-                return left;
-            }
+            let left = {
+                let running = lock(&self.inner.running);
+                let is_over = tokio::time::Instant::now() >= deadline;
+                if is_over {
+                    running.values().for_each(|running| running.token.cancel());
+                }
+                if is_over || running.is_empty() {
+                    return running.len();
+                }
+                running.len()
+            };
+            tracing::trace!(left, "waiting for executions");
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -205,7 +218,7 @@ impl Engine {
     pub(crate) async fn extend_ttl(&self, id: &TaskId, epoch: u64, ttl: Duration) -> Result<(), crate::ToolError> {
         let now = self.now();
         let updated = self
-            .update(id, move |record| {
+            .write(id, self.inner.settings.lease, move |record| {
                 let Some(old) = record.ttl_ms else {
                     return mcp_tasks_core::Change::Keep;
                 };
@@ -219,18 +232,6 @@ impl Engine {
             Some(updated) if updated.record.is_owned_by(epoch) => Ok(()),
             _ => Err(crate::ToolError::new("the task is no longer this run's")),
         }
-    }
-
-    /// One update under a write id of its own.
-    async fn update(
-        &self,
-        id: &TaskId,
-        mutation: impl Fn(&mcp_tasks_core::TaskRecord) -> mcp_tasks_core::Change + Send + Sync + 'static,
-    ) -> Result<Option<Updated>, StoreError> {
-        self.inner
-            .store
-            .update(id, self.now(), self.write_id(), Arc::new(mutation))
-            .await
     }
 }
 

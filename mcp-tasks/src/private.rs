@@ -16,7 +16,7 @@ pub use crate::argument::{Args, Arguments, ToolArgument};
 pub use crate::caller::{Caller, Denied};
 use crate::context::ToolContext;
 pub use crate::descriptor::{
-    SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
+    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
 };
 pub use crate::error::ToolError;
 pub use crate::form::{ElicitChoice, ElicitField, ElicitForm};

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use rmcp::ServerHandler;
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::TaskRuntime;
 use crate::settings::Transport;
 use crate::start::StartError;
-use crate::task_server::{NoHandler, TaskServer};
+use crate::task_server::NoHandler;
 
 #[cfg(feature = "http")]
 mod http;
@@ -194,13 +195,10 @@ impl<H: ServerHandler> Server<H> {
         &self.runtime
     }
 
-    fn handler(&self) -> TaskServer<H> {
-        TaskServer::new(self.runtime.clone(), (self.handler)())
-    }
-
     /// Serves over the transport that `mcp.tasks.transport` says, until SIGINT or SIGTERM, or the end of stdin. Then it
     /// takes no more requests, gives what is under way five seconds to end, and returns. A second signal ends the
-    /// process at once.
+    /// process at once, which is also how to end one that a blocking thread keeps: runtimes wait for those, so blocking
+    /// work should look at its [`cancellation`](crate::ToolContext::cancellation).
     ///
     /// # Errors
     /// When the address cannot be listened on, or the transport breaks.
@@ -217,26 +215,40 @@ impl<H: ServerHandler> Server<H> {
     pub async fn serve_until(mut self, stop: CancellationToken) -> Result<()> {
         let runtime = self.runtime.clone();
         let ready = self.on_ready.take();
+        let engine = runtime.engine.clone();
         let ready = move |place: &str| {
             tracing::info!(place, "serving");
+            engine.start_background();
             if let Some(ready) = ready {
                 ready(place);
             }
         };
-        match runtime.engine.settings().transport {
-            #[cfg(feature = "http")]
-            Transport::Http => http::serve(self, stop, ready).await?,
-            #[cfg(feature = "stdio")]
-            Transport::Stdio => stdio::serve(self, stop, ready).await?,
-            #[cfg(not(feature = "http"))]
-            Transport::Http => return Err(Error::NotBuilt { transport: "http" }),
-            #[cfg(not(feature = "stdio"))]
-            Transport::Stdio => return Err(Error::NotBuilt { transport: "stdio" }),
-        }
-        let left = runtime.engine.drain(PATIENCE).await;
+        let stopped = self.serve_over(stop, ready).await?;
+        // Calls and executions have the same five seconds, not five each.
+        let patience = PATIENCE.saturating_sub(stopped.elapsed());
+        let left = runtime.engine.drain(patience).await;
         if left > 0 {
             tracing::warn!(left, "stopping with executions under way");
         }
         Ok(())
+    }
+
+    /// Serves over the configured transport until `stop` fires or the client is gone, and what was asked until then is
+    /// answered. Returns when that began.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "stdio")),
+        expect(unused_variables, reason = "there is nothing to serve over")
+    )]
+    async fn serve_over(self, stop: CancellationToken, ready: impl FnOnce(&str)) -> Result<Instant> {
+        match self.runtime.engine.settings().transport {
+            #[cfg(feature = "http")]
+            Transport::Http => http::serve(self, stop, ready).await,
+            #[cfg(feature = "stdio")]
+            Transport::Stdio => stdio::serve(self, stop, ready).await,
+            #[cfg(not(feature = "http"))]
+            Transport::Http => Err(Error::NotBuilt { transport: "http" }),
+            #[cfg(not(feature = "stdio"))]
+            Transport::Stdio => Err(Error::NotBuilt { transport: "stdio" }),
+        }
     }
 }

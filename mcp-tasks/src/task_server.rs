@@ -30,7 +30,7 @@ pub(crate) use admission::{Admission, admit};
 ///   wrapped handler if it advertises tasks of its own.
 /// * `server/discover` advertises the extension besides what the wrapped handler advertises.
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::TaskRuntime;
 /// use rmcp::ServerHandler;
 ///

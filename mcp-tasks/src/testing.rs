@@ -123,8 +123,8 @@
 //!
 //! The tool's time is a [`TestClock`]: it stands still, and jumps to the end of a sleep (or of the delay before a step is
 //! tried again) when nothing else is left to happen. Work that takes its time in the real world is waited for, and no sleep
-//! overtakes it. So a test takes as long as its work, and shows the same times on every day, under every runtime, stopped
-//! ones (`start_paused`) included.
+//! overtakes it. So a test takes as long as its work, and shows the same times on every day, under every tokio runtime,
+//! stopped ones (`start_paused`) included.
 //!
 //! # Tasks that are parked
 //!

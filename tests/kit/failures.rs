@@ -77,7 +77,13 @@ async fn a_body_that_asks_something_else_is_reported() {
         .state(AtomicU32::new(0))
         .answer_next(json!({"publish": true}));
     let failure = failure.try_run().await.unwrap_err();
-    let TestFailure::Mismatch { mismatch, run: 2, .. } = &failure else {
+    let TestFailure::Mismatch {
+        mismatch,
+        run: 2,
+        ending: None,
+        ..
+    } = &failure
+    else {
         panic!("{failure}")
     };
     assert_eq!(mismatch.ordinal, 0);
@@ -130,6 +136,26 @@ async fn a_body_that_ends_otherwise_is_reported() {
     let test = TestTool::new::<drifts>().state(AtomicU32::new(0)).replaying();
     let said = words(test.argument("ends", true)).await;
     assert!(said.contains("does not get there now"), "{said}");
+}
+
+/// Fails when it comes by again.
+#[mcp_task]
+async fn fails_later(ctx: ToolContext, runs: State<AtomicU32>) -> Result<(), ToolError> {
+    if runs.fetch_add(1, Ordering::Relaxed) > 0 {
+        return Err(ToolError::new("no more"));
+    }
+    ctx.step("work", || async { Ok::<_, ToolError>(()) }).await?;
+    ctx.step("more work", || async { Ok::<_, ToolError>(()) }).await
+}
+
+#[tokio::test]
+async fn an_error_before_the_body_is_where_it_was_is_reported_with_both() {
+    let said = words(TestTool::new::<fails_later>().state(AtomicU32::new(0)).replaying()).await;
+    assert!(
+        said.starts_with("on run 2 of its body, which ended with an error result: no more: ")
+            && said.contains("does not get there now"),
+        "{said}"
+    );
 }
 
 /// Uses one key for two questions.

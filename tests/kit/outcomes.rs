@@ -250,13 +250,10 @@ async fn stubborn(ctx: ToolContext, tries: State<AtomicU32>) -> Result<u32, Tool
             tries => Ok(tries),
         }
     };
-    ctx.step("try", work)
-        .retry(
-            Retry::times(5)
-                .first_delay(Duration::from_secs(60))
-                .longest_delay(Duration::from_secs(600)),
-        )
-        .await
+    let patience = Retry::times(5)
+        .first_delay(Duration::from_secs(60))
+        .longest_delay(Duration::from_secs(600));
+    ctx.step_with_retry("try", patience, work).await
 }
 
 #[tokio::test]

@@ -8,7 +8,6 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use rmcp::{
@@ -17,8 +16,8 @@ use rmcp::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
         GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
         ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ReadResourceRequestParams,
-        ReadResourceResponse, RequestStateCodec, SealOptions, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-        SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -26,29 +25,24 @@ use rmcp::{
 use crate::{
     changes::Changes,
     prompts,
-    questions::{self, Call, Kept, Stop},
+    questions::{self, Call, Stop},
     resources, tools,
 };
-
-/// How long a client has to answer a round of questions.
-const STATE_TTL: Duration = Duration::from_secs(300);
 
 /// Everything that the suite's scenarios ask of prompts, resources and plain tools.
 #[derive(Clone)]
 pub(crate) struct Fixtures {
     changes: Arc<Changes>,
-    states: Arc<States>,
     session: Arc<Session>,
 }
 
 impl Fixtures {
-    /// Fails when the system has no randomness for the key of `requestState`.
-    pub(crate) fn new() -> Result<Self, Box<dyn std::error::Error>> {
-        Ok(Self {
+    /// A server without sessions.
+    pub(crate) fn new() -> Self {
+        Self {
             changes: Arc::new(Changes::new()),
-            states: Arc::new(States::new()?),
             session: Arc::default(),
-        })
+        }
     }
 
     /// The same server for another session or request.
@@ -62,11 +56,6 @@ impl Fixtures {
     /// Lists that change.
     pub(crate) fn changes(&self) -> &Changes {
         &self.changes
-    }
-
-    /// The key of `requestState`.
-    pub(crate) fn states(&self) -> &States {
-        &self.states
     }
 
     /// What this session of 2025-11-25 has set.
@@ -102,32 +91,6 @@ impl Session {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .contains(uri)
-    }
-}
-
-/// Seals what travels in `requestState`, so that a changed one is noticed.
-pub(crate) struct States(RequestStateCodec);
-
-impl States {
-    fn new() -> Result<Self, Box<dyn std::error::Error>> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key)?;
-        Ok(Self(RequestStateCodec::try_new(key)?))
-    }
-
-    /// Good for this operation only, and not for long.
-    pub(crate) fn seal(&self, kept: &Kept, operation: &str) -> Result<String, ErrorData> {
-        let options = SealOptions::new().associated_data(operation.as_bytes()).ttl(STATE_TTL);
-        self.0
-            .seal_json_with(kept, &options)
-            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
-    }
-
-    /// One error for every state that is not good, whatever is wrong with it.
-    pub(crate) fn open(&self, state: &str, operation: &str) -> Result<Kept, ErrorData> {
-        self.0
-            .open_json_with(state, operation.as_bytes())
-            .map_err(|_| ErrorData::invalid_params("requestState is not valid", None))
     }
 }
 
@@ -184,14 +147,7 @@ impl ServerHandler for Fixtures {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let call = Call::new(
-            self,
-            format!("prompts/get {}", request.name),
-            request.arguments,
-            request.input_responses,
-            request.request_state.as_deref(),
-            context,
-        )?;
+        let call = Call::new(self, request.arguments, request.input_responses, context);
         Stop::of_prompt(prompts::get(&request.name, &call).await)
     }
 
@@ -264,14 +220,7 @@ impl ServerHandler for Fixtures {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let call = Call::new(
-            self,
-            format!("tools/call {}", request.name),
-            request.arguments,
-            request.input_responses,
-            request.request_state.as_deref(),
-            context,
-        )?;
+        let call = Call::new(self, request.arguments, request.input_responses, context);
         tools::call(&request.name, &call).await
     }
 }

@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .init();
     let config = Config::builder().set("mcp.tasks.http.addr", address()?).build()?;
     let runtime = TaskRuntime::builder().config(config).build()?;
-    let fixtures = Fixtures::new()?;
+    let fixtures = Fixtures::new();
     Server::wrapping(runtime, move || fixtures.session())?
         .on_ready(|url| println!("listening on {url}"))
         .serve()

@@ -4,12 +4,11 @@ use rmcp::model::{
     CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, ErrorData, GetPromptResult, JsonObject,
     ListPromptsResult, Prompt, PromptArgument, PromptMessage, Reference, ResourceContents, Role,
 };
-use serde_json::json;
 
 use crate::{
     changes::Changes,
     content::PNG,
-    questions::{self, Call, Stop},
+    questions::{Call, Stop},
 };
 
 const EXTRA: &str = "test_changing_prompt";
@@ -74,12 +73,7 @@ pub(crate) async fn get(name: &str, call: &Call<'_>) -> Result<GetPromptResult, 
             user(ContentBlock::text("Please analyze the image above.")),
         ],
         "test_input_required_result_prompt" => {
-            let schema = json!({
-                "type": "object", "properties": { "context": { "type": "string" } }, "required": ["context"],
-            });
-            let question = questions::form("What context should the prompt use?", schema)?;
-            let answers = call.ask([("user_context", question)], None).await?;
-            let context = answers.field("user_context", "context");
+            let context = call.ask_text("user_context", "What context should the prompt use?", "context")?;
             vec![user(ContentBlock::text(format!("Use this context: {context}")))]
         }
         EXTRA if call.fixtures.changes().extra_prompt() => {

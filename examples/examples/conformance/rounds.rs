@@ -1,24 +1,29 @@
-//! Tools that ask the client: forms, its model, its roots.
+//! Tools that ask the client: forms, its model, its roots. Each is one function, whether the question goes back as a round
+//! of the call (2026-07-28) or as a request of the server's own (2025-11-25).
 
-use rmcp::model::CallToolResult;
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use crate::{
-    content::text,
-    questions::{self, Call, Kept, Stop},
-};
+use mcp_tasks::prelude::*;
+use mcp_tasks::{Asking, InputKind};
+use serde_json::{Map, Value, json};
 
-type ToolResult = Result<CallToolResult, Stop>;
-
-/// `test_sampling`.
-pub(crate) async fn sampling(call: &Call<'_>) -> ToolResult {
-    let question = questions::sample(argument(call, "prompt")?, 100)?;
-    let answers = call.ask([("completion", question)], None).await?;
-    Ok(text(format!("LLM response: {}", answers.message("completion"))))
+/// Asks the client's model.
+#[mcp_tool]
+async fn test_sampling(
+    ctx: ToolContext,
+    /// What to ask it
+    prompt: String,
+) -> Result<String, ToolError> {
+    Ok(format!("LLM response: {}", message(&sample(&ctx, &prompt).await?)))
 }
 
-/// `test_elicitation`.
-pub(crate) async fn elicitation(call: &Call<'_>) -> ToolResult {
+/// Asks the user for a name and an address.
+#[mcp_tool]
+async fn test_elicitation(
+    ctx: ToolContext,
+    /// What the user reads
+    message: String,
+) -> Result<String, ToolError> {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -27,13 +32,15 @@ pub(crate) async fn elicitation(call: &Call<'_>) -> ToolResult {
         },
         "required": ["username", "email"],
     });
-    let question = questions::form(argument(call, "message")?, schema)?;
-    let answers = call.ask([("user", question)], None).await?;
-    Ok(text(format!("User response: {}", answers.outcome("user"))))
+    Ok(format!(
+        "User response: {}",
+        outcome(ctx.elicit_schema(message, &schema).await?)
+    ))
 }
 
-/// `test_elicitation_sep1034_defaults`: a default for every primitive type.
-pub(crate) async fn elicitation_defaults(call: &Call<'_>) -> ToolResult {
+/// Asks with a default in every field.
+#[mcp_tool]
+async fn test_elicitation_sep1034_defaults(ctx: ToolContext) -> Result<String, ToolError> {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -44,11 +51,13 @@ pub(crate) async fn elicitation_defaults(call: &Call<'_>) -> ToolResult {
             "verified": { "type": "boolean", "default": true },
         },
     });
-    completed_form(call, "Please review the defaults", schema).await
+    let answer = ctx.elicit_schema("Please review the defaults", &schema).await?;
+    Ok(format!("Elicitation completed: {}", outcome(answer)))
 }
 
-/// `test_elicitation_sep1330_enums`: every way to offer a choice.
-pub(crate) async fn elicitation_enums(call: &Call<'_>) -> ToolResult {
+/// Asks for choices of every kind.
+#[mcp_tool]
+async fn test_elicitation_sep1330_enums(ctx: ToolContext) -> Result<String, ToolError> {
     let titled = |title: &str| {
         json!([
             { "const": "value1", "title": format!("First {title}") },
@@ -71,128 +80,166 @@ pub(crate) async fn elicitation_enums(call: &Call<'_>) -> ToolResult {
             "titledMulti": { "type": "array", "items": { "anyOf": titled("Choice") } },
         },
     });
-    completed_form(call, "Please choose", schema).await
+    let answer = ctx.elicit_schema("Please choose", &schema).await?;
+    Ok(format!("Elicitation completed: {}", outcome(answer)))
 }
 
-async fn completed_form(call: &Call<'_>, message: &str, schema: Value) -> ToolResult {
-    let answers = call.ask([("form", questions::form(message, schema)?)], None).await?;
-    Ok(text(format!("Elicitation completed: {}", answers.outcome("form"))))
+#[derive(Deserialize, JsonSchema, ElicitForm)]
+struct Name {
+    /// A name
+    name: String,
 }
 
-/// `test_input_required_result_elicitation`.
-pub(crate) async fn ask_name(call: &Call<'_>) -> ToolResult {
-    let question = questions::text_form("What is your name?", "name")?;
-    let answers = call.ask([("user_name", question)], None).await?;
-    Ok(text(format!("Hello, {}!", answers.field("user_name", "name"))))
+#[derive(Deserialize, JsonSchema, ElicitForm)]
+struct Colour {
+    /// A colour
+    color: String,
 }
 
-/// `test_input_required_result_sampling`.
-pub(crate) async fn ask_model(call: &Call<'_>) -> ToolResult {
-    let question = questions::sample("What is the capital of France?", 100)?;
-    let answers = call.ask([("capital_question", question)], None).await?;
-    Ok(text(answers.message("capital_question")))
+#[derive(Deserialize, JsonSchema, ElicitForm)]
+struct Confirmation {
+    /// Whether it is all right
+    ok: bool,
 }
 
-/// `test_input_required_result_list_roots`.
-pub(crate) async fn ask_roots(call: &Call<'_>) -> ToolResult {
-    let answers = call.ask([("client_roots", questions::roots()?)], None).await?;
-    Ok(text(format!("Roots: {}", answers.roots("client_roots").join(", "))))
+fn ask_name(ctx: &ToolContext) -> Asking<Elicited<Name>> {
+    ctx.elicit("What is your name?").key("user_name")
 }
 
-/// `test_input_required_result_request_state` and `test_input_required_result_tampered_state`: an answer counts only
-/// together with the state of the round that asked for it.
-pub(crate) async fn confirm_with_state(call: &Call<'_>) -> ToolResult {
-    let schema = json!({ "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"] });
-    let question = questions::form("Please confirm", schema)?;
-    let answers = call
-        .ask([("confirm", question.clone())], Some(&Kept::default()))
-        .await?;
-    if call.in_rounds() && call.kept.is_none() {
-        return Err(call.asked([("confirm", question)], Some(&Kept::default()))?);
-    }
-    Ok(text(format!("state-ok: {}", answers.field("confirm", "ok"))))
+fn named(answer: Elicited<Name>) -> String {
+    answer.accepted().map_or_else(|| "nobody".to_owned(), |form| form.name)
 }
 
-/// `test_input_required_result_multiple_inputs`: a form, a prompt and the roots in one round.
-pub(crate) async fn ask_all(call: &Call<'_>) -> ToolResult {
-    let questions = [
-        ("user_name", questions::text_form("What is your name?", "name")?),
-        ("greeting", questions::sample("Generate a greeting", 50)?),
-        ("client_roots", questions::roots()?),
-    ];
-    let answers = call.ask(questions, Some(&Kept::default())).await?;
-    Ok(text(format!(
+/// Asks the user for a name.
+#[mcp_tool]
+async fn test_input_required_result_elicitation(ctx: ToolContext) -> Result<String, ToolError> {
+    Ok(format!("Hello, {}!", named(ask_name(&ctx).await?)))
+}
+
+/// Asks the client's model.
+#[mcp_tool]
+async fn test_input_required_result_sampling(ctx: ToolContext) -> Result<String, ToolError> {
+    Ok(message(&sample(&ctx, "What is the capital of France?").await?))
+}
+
+/// Asks the client for its roots.
+#[mcp_tool]
+async fn test_input_required_result_list_roots(ctx: ToolContext) -> Result<String, ToolError> {
+    let roots: Roots = ctx.roots().await?;
+    let uris: Vec<_> = roots.roots.into_iter().map(|root| root.uri).collect();
+    Ok(format!("Roots: {}", uris.join(", ")))
+}
+
+async fn confirmed(ctx: &ToolContext) -> Result<String, ToolError> {
+    let answer = ctx.elicit::<Confirmation>("Please confirm").key("confirm").await?;
+    Ok(format!("state-ok: {}", answer.accepted().is_some_and(|form| form.ok)))
+}
+
+/// Asks for a confirmation, which counts with the state of its round.
+#[mcp_tool]
+async fn test_input_required_result_request_state(ctx: ToolContext) -> Result<String, ToolError> {
+    confirmed(&ctx).await
+}
+
+/// Asks for a confirmation, and refuses a state that was tampered with.
+#[mcp_tool]
+async fn test_input_required_result_tampered_state(ctx: ToolContext) -> Result<String, ToolError> {
+    confirmed(&ctx).await
+}
+
+/// Asks three questions at once.
+#[mcp_tool]
+async fn test_input_required_result_multiple_inputs(ctx: ToolContext) -> Result<String, ToolError> {
+    let (name, greeting, roots) = tokio::join!(
+        ask_name(&ctx),
+        sample(&ctx, "Generate a greeting").key("greeting"),
+        ctx.roots::<Roots>().key("client_roots"),
+    );
+    Ok(format!(
         "{} {} ({} roots)",
-        answers.message("greeting"),
-        answers.field("user_name", "name"),
-        answers.roots("client_roots").len()
-    )))
+        message(&greeting?),
+        named(name?),
+        roots?.roots.len()
+    ))
 }
 
-/// `test_input_required_result_multi_round`: the second question comes after the first answer, which travels in the
-/// state.
-pub(crate) async fn two_rounds(call: &Call<'_>) -> ToolResult {
-    let name = match call.kept.as_ref().and_then(|kept| kept.name.clone()) {
-        Some(name) => name,
-        None => {
-            let question = questions::text_form("Step 1: What is your name?", "name")?;
-            let answers = call.ask([("step1", question)], Some(&Kept::default())).await?;
-            answers.field("step1", "name")
-        }
-    };
-    let question = questions::text_form("Step 2: What is your favorite color?", "color")?;
-    let kept = Kept {
-        name: Some(name.clone()),
-    };
-    let answers = call.ask([("step2", question)], Some(&kept)).await?;
-    Ok(text(format!("{name} likes {}.", answers.field("step2", "color"))))
-}
-
-/// `test_input_required_result_capabilities`: asks only what the client can answer.
-pub(crate) async fn ask_what_is_supported(call: &Call<'_>) -> ToolResult {
-    let capabilities = call.capabilities();
-    let form = questions::text_form("What is your name?", "name")?;
-    let sample = questions::sample("Generate a greeting", 50)?;
-    match (
-        questions::supports(&capabilities, &form),
-        questions::supports(&capabilities, &sample),
-    ) {
-        (true, true) => {
-            let answers = call.ask([("user_name", form), ("greeting", sample)], None).await?;
-            Ok(text(format!(
-                "{} {}",
-                answers.message("greeting"),
-                answers.field("user_name", "name")
-            )))
-        }
-        (false, true) => {
-            let answers = call.ask([("greeting", sample)], None).await?;
-            Ok(text(answers.message("greeting")))
-        }
-        _ => {
-            let answers = call.ask([("user_name", form)], None).await?;
-            Ok(text(answers.field("user_name", "name")))
-        }
-    }
-}
-
-/// `test_missing_capability`: works only for a client with sampling.
-pub(crate) async fn needs_sampling(call: &Call<'_>) -> ToolResult {
-    let answers = call
-        .ask([("greeting", questions::sample("Generate a greeting", 50)?)], None)
+/// Asks the user twice, one question after the other.
+#[mcp_tool]
+async fn test_input_required_result_multi_round(ctx: ToolContext) -> Result<String, ToolError> {
+    let name = named(ctx.elicit("Step 1: What is your name?").key("step1").await?);
+    let colour = ctx
+        .elicit::<Colour>("Step 2: What is your favorite color?")
+        .key("step2")
         .await?;
-    Ok(text(answers.message("greeting")))
+    let colour = colour
+        .accepted()
+        .map_or_else(|| "no colour".to_owned(), |form| form.color);
+    Ok(format!("{name} likes {colour}."))
 }
 
-/// `test_streaming_elicitation`: progress while it works, then a question.
-pub(crate) async fn streaming_elicitation(call: &Call<'_>) -> ToolResult {
-    crate::content::progress(call).await?;
-    ask_name(call).await
+/// Asks only what the client can answer.
+#[mcp_tool]
+async fn test_input_required_result_capabilities(ctx: ToolContext) -> Result<String, ToolError> {
+    let (forms, model) = (
+        ctx.can_ask(InputKind::Form).await?,
+        ctx.can_ask(InputKind::Sampling).await?,
+    );
+    let greeting = |ctx: &ToolContext| sample(ctx, "Generate a greeting").key("greeting");
+    Ok(match (forms, model) {
+        (true, true) => {
+            let (name, greeting) = tokio::join!(ask_name(&ctx), greeting(&ctx));
+            format!("{} {}", message(&greeting?), named(name?))
+        }
+        (false, true) => message(&greeting(&ctx).await?),
+        _ => named(ask_name(&ctx).await?),
+    })
 }
 
-fn argument<'a>(call: &'a Call<'_>, name: &str) -> Result<&'a str, Stop> {
-    call.arguments
-        .get(name)
-        .and_then(Value::as_str)
-        .ok_or_else(|| Stop::Failed(format!("{name}: a text is required")))
+/// Works only for a client with sampling.
+#[mcp_tool]
+async fn test_missing_capability(ctx: ToolContext) -> Result<String, ToolError> {
+    Ok(message(&sample(&ctx, "Generate a greeting").await?))
+}
+
+/// Reports progress while it works, then asks.
+#[mcp_tool]
+async fn test_streaming_elicitation(ctx: ToolContext) -> Result<String, ToolError> {
+    for progress in [0.0, 50.0, 100.0] {
+        ctx.progress(progress).total(100.0).message("working").send();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(format!("Hello, {}!", named(ask_name(&ctx).await?)))
+}
+
+fn sample(ctx: &ToolContext, prompt: &str) -> Asking<Value> {
+    ctx.sample(&json!({
+        "messages": [{ "role": "user", "content": { "type": "text", "text": prompt } }],
+        "maxTokens": 100,
+    }))
+}
+
+/// The text of a sampled message.
+fn message(sampled: &Value) -> String {
+    let content = &sampled["content"];
+    let blocks = content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice);
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect()
+}
+
+#[derive(Deserialize)]
+struct Roots {
+    roots: Vec<Root>,
+}
+
+#[derive(Deserialize)]
+struct Root {
+    uri: String,
+}
+
+/// What the user did with a form, and what they filled in.
+fn outcome(answer: Elicited<Map<String, Value>>) -> String {
+    match answer {
+        Elicited::Accept(content) => format!("action=accept, content={}", Value::Object(content)),
+        Elicited::Decline => "action=decline".to_owned(),
+        Elicited::Cancel => "action=cancel".to_owned(),
+    }
 }

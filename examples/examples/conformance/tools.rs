@@ -9,7 +9,6 @@ use crate::{
     changes::{Change, Changes},
     content,
     questions::{Call, Stop},
-    rounds,
 };
 
 const EXTRA: &str = "test_changing_tool";
@@ -17,13 +16,6 @@ const EXTRA: &str = "test_changing_tool";
 /// Every tool in the order of its name.
 pub(crate) fn list(changes: &Changes) -> Vec<Tool> {
     let none = || json!({ "type": "object", "properties": {} });
-    let text = |name: &str, description: &str| {
-        json!({
-            "type": "object",
-            "properties": { name: { "type": "string", "description": description } },
-            "required": [name],
-        })
-    };
     let mut tools = vec![
         tool(
             "json_schema_2020_12_tool",
@@ -36,68 +28,12 @@ pub(crate) fn list(changes: &Changes) -> Vec<Tool> {
             "Takes an argument that is also sent as an HTTP header",
             header_schema(),
         ),
-        tool(
-            "test_elicitation",
-            "Asks the user for a name and an address",
-            text("message", "What the user reads"),
-        ),
-        tool(
-            "test_elicitation_sep1034_defaults",
-            "Asks with a default in every field",
-            none(),
-        ),
-        tool(
-            "test_elicitation_sep1330_enums",
-            "Asks for choices of every kind",
-            none(),
-        ),
         tool("test_embedded_resource", "Returns an embedded resource", none()),
         tool("test_error_handling", "Always fails", none()),
         tool("test_image_content", "Returns an image", none()),
         tool(
-            "test_input_required_result_capabilities",
-            "Asks only what the client can answer",
-            none(),
-        ),
-        tool(
-            "test_input_required_result_elicitation",
-            "Asks the user for a name",
-            none(),
-        ),
-        tool(
-            "test_input_required_result_list_roots",
-            "Asks the client for its roots",
-            none(),
-        ),
-        tool(
-            "test_input_required_result_multi_round",
-            "Asks the user twice, one question after the other",
-            none(),
-        ),
-        tool(
-            "test_input_required_result_multiple_inputs",
-            "Asks three questions at once",
-            none(),
-        ),
-        tool(
-            "test_input_required_result_request_state",
-            "Asks with a state that has to come back",
-            none(),
-        ),
-        tool("test_input_required_result_sampling", "Asks the client's model", none()),
-        tool(
-            "test_input_required_result_tampered_state",
-            "Refuses a state that was changed",
-            none(),
-        ),
-        tool(
             "test_logging_tool",
             "Logs three messages where the request wants them",
-            none(),
-        ),
-        tool(
-            "test_missing_capability",
-            "Works only for a client with sampling",
             none(),
         ),
         tool(
@@ -106,17 +42,7 @@ pub(crate) fn list(changes: &Changes) -> Vec<Tool> {
             none(),
         ),
         tool("test_reconnection", "Answers after a moment", none()),
-        tool(
-            "test_sampling",
-            "Passes a prompt to the client's model",
-            text("prompt", "What the model reads"),
-        ),
         tool("test_simple_text", "Returns a text", none()),
-        tool(
-            "test_streaming_elicitation",
-            "Reports progress, then asks the user",
-            none(),
-        ),
         tool("test_tool_with_logging", "Logs three messages", none()),
         tool("test_tool_with_progress", "Reports its progress", none()),
         tool(
@@ -152,28 +78,13 @@ pub(crate) async fn call(name: &str, call: &Call<'_>) -> Result<CallToolResponse
             "region: {}",
             call.arguments.get("region").and_then(Value::as_str).unwrap_or("(none)")
         ))),
-        "test_elicitation" => rounds::elicitation(call).await,
-        "test_elicitation_sep1034_defaults" => rounds::elicitation_defaults(call).await,
-        "test_elicitation_sep1330_enums" => rounds::elicitation_enums(call).await,
         "test_embedded_resource" => Ok(content::embedded_resource()),
         "test_error_handling" => Ok(content::error()),
         "test_image_content" => Ok(content::image()),
-        "test_input_required_result_capabilities" => rounds::ask_what_is_supported(call).await,
-        "test_input_required_result_elicitation" => rounds::ask_name(call).await,
-        "test_input_required_result_list_roots" => rounds::ask_roots(call).await,
-        "test_input_required_result_multi_round" => rounds::two_rounds(call).await,
-        "test_input_required_result_multiple_inputs" => rounds::ask_all(call).await,
-        "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
-            rounds::confirm_with_state(call).await
-        }
-        "test_input_required_result_sampling" => rounds::ask_model(call).await,
         "test_logging_tool" | "test_tool_with_logging" => content::logging(call).await,
-        "test_missing_capability" => rounds::needs_sampling(call).await,
         "test_multiple_content_types" => Ok(content::multiple_content_types()),
         "test_reconnection" => Ok(content::reconnection().await),
-        "test_sampling" => rounds::sampling(call).await,
         "test_simple_text" => Ok(content::simple_text()),
-        "test_streaming_elicitation" => rounds::streaming_elicitation(call).await,
         "test_tool_with_progress" => content::progress(call).await,
         "test_trigger_prompt_change" => Ok(change(changes, Change::Prompts)),
         "test_trigger_resource_update" => Ok(change(changes, Change::WatchedResource)),

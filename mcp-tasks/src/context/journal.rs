@@ -43,8 +43,8 @@ impl Place {
     fn ordinal(&self) -> Result<u32, ToolError> {
         self.ordinal.filter(|_| self.run.is_polling()).ok_or_else(|| {
             ToolError::new(
-                "a call on the context was made outside the tool's own future (in a spawned task, or after the tool \
-                 returned); make it in the function itself, or with join!",
+                "a call on the context was made outside the tool's own future (inside a step, in a spawned task, or after \
+                 the tool returned); make it in the function itself, or with join!",
             )
         })
     }

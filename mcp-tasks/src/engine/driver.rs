@@ -66,40 +66,69 @@ pub(crate) trait Sink: Send {
     fn write(&self, ledger: Option<Ledger>, reports: Vec<ProgressUpdate>) -> BoxFuture<'static, Written>;
 }
 
-/// Drives `body` to its end, or until the token of `run` fires or `expired` resolves. The body is dropped when this
-/// returns.
+/// Drives `body` to its end, or until the token of `run` fires or `stopped` resolves, with how the run ends then. The body
+/// is dropped when this returns.
 pub(crate) async fn drive<S: Sink>(
     run: &Run,
     body: Body,
     sink: &S,
-    expired: impl Future<Output = ()> + Send,
+    stopped: impl Future<Output = Ending> + Send,
 ) -> Ending {
+    // However the run ends, work that it left behind on other threads learns of it.
+    let _ended = run.token.clone().drop_guard();
     let mut body = Guarded(Some(body));
     let waker = run.waker();
-    let mut expired = pin!(expired);
+    let mut blocked: Option<Instant> = None;
+    let mut stopped = pin!(stopped);
     let mut write: Option<(BoxFuture<'static, Written>, Option<Ledger>)> = None;
     let mut reported: Option<Instant> = None;
     run.root.woken.store(true, Ordering::Release);
 
     loop {
         let mut returned = None;
+        let mut panicked = None;
         if run.root.woken.swap(false, Ordering::AcqRel) {
             match body.poll(run, &waker) {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(outcome)) => returned = Some(outcome),
-                Err(panic) => return Ending::Panicked(panic),
+                Err(panic) => panicked = Some(Ending::Panicked(panic)),
             }
         }
-        match look(run, returned, write.is_some(), &waker) {
-            Next::End(ending) => return ending,
+        let next = match panicked {
+            Some(panicked) => Next::End(panicked),
+            None => look(run, returned, write.is_some(), &waker),
+        };
+        match next {
+            Next::End(ending) => {
+                // What is on its way arrives first: given up halfway its reports would be lost, or come after the end.
+                tokio::select! {
+                    biased;
+                    () = run.token.cancelled() => {}
+                    _ = &mut stopped => {}
+                    () = landed(write) => {}
+                }
+                return ending;
+            }
             Next::PollAgain => {
                 run.wake_waiting();
                 run.root.woken.store(true, Ordering::Release);
                 continue;
             }
-            Next::Wait => {}
+            Next::Wait => blocked = None,
+            Next::Blocked => {
+                let since = *blocked.get_or_insert_with(Instant::now);
+                if since.elapsed() >= LONG_BLOCKED {
+                    // Once only: the next time is an age away.
+                    blocked = Some(since + Duration::from_secs(u64::from(u32::MAX)));
+                    tracing::warn!(
+                        "a replay waits for something outside the context (a timer, a socket, a token) before it can go on; \
+                         if the tool has changed it may wait until the task expires. Use ctx.sleep and ctx.step for what the \
+                         tool waits for"
+                    );
+                }
+            }
         }
-        let mut wake_at = None;
+        let mut wake_at = blocked.map(|since| since + LONG_BLOCKED);
         if write.is_none() {
             let now = Instant::now();
             let first_due = sink.first_write_due();
@@ -119,13 +148,14 @@ pub(crate) async fn drive<S: Sink>(
                 wake_at = first_due
                     .into_iter()
                     .chain(run.has_reports().then_some(report_due))
+                    .chain(wake_at)
                     .min();
             }
         }
         tokio::select! {
             biased;
             () = run.token.cancelled() => return Ending::Cancelled,
-            () = &mut expired => return Ending::Expired,
+            ending = &mut stopped => return ending,
             (written, ledger) = in_flight(&mut write) => {
                 write = None;
                 if written == Written::Fenced {
@@ -147,7 +177,12 @@ enum Next {
     End(Ending),
     PollAgain,
     Wait,
+    /// Recorded answers wait, and only something outside the context can bring the body on.
+    Blocked,
 }
+
+/// After how long the log says that a replay waits: longer than ordinary work between two calls on the context.
+const LONG_BLOCKED: Duration = Duration::from_secs(10);
 
 /// Asks the cursor, in the order that its documentation gives, what is to be done after a poll.
 fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing: bool, waker: &Waker) -> Next {
@@ -161,8 +196,14 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
             Some(_) if cursor.can_suspend() => return Next::End(Ending::Suspended(cursor.suspend())),
             Some(outcome) => {
                 cursor.finish();
-                if cursor.mismatch().is_none() {
-                    return Next::End(Ending::Returned(outcome));
+                match cursor.mismatch() {
+                    None => return Next::End(Ending::Returned(outcome)),
+                    // An error says more than that the body did not get as far as before: it is why.
+                    Some(mismatch) if outcome.is_err() => {
+                        tracing::warn!(%mismatch, "the tool failed before it was where it had been");
+                        return Next::End(Ending::Returned(outcome));
+                    }
+                    Some(_) => {}
                 }
             }
             None if cursor.settle() => return Next::PollAgain,
@@ -170,13 +211,24 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
             None if run.is_deferred() && !cursor.is_stepping() => {
                 return Next::End(Ending::Deferred(cursor.ledger()));
             }
-            None if cursor.is_blocked() && !writing && !run.can_be_woken(waker) => cursor.stalled(),
+            None if cursor.is_blocked() && !writing => {
+                if run.can_be_woken(waker) {
+                    return Next::Blocked;
+                }
+                cursor.stalled();
+            }
             None => {}
         }
     }
     match cursor.mismatch() {
         Some(mismatch) => Next::End(Ending::Diverged(mismatch.clone())),
         None => Next::Wait,
+    }
+}
+
+async fn landed(write: Option<(BoxFuture<'static, Written>, Option<Ledger>)>) {
+    if let Some((write, _)) = write {
+        write.await;
     }
 }
 

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::birth::Birth;
 use super::quota::exceeded;
+use super::write::{REQUEST_PATIENCE, patiently};
 use super::{Client, Engine, Running, lock, store_failed};
 use crate::registry::RegisteredTool;
 
@@ -86,8 +87,8 @@ impl Engine {
     /// # Errors
     /// The store's; the record counts against no quota then.
     pub(super) async fn mint(&self, record: TaskRecord) -> Result<Arc<TaskRecord>, StoreError> {
-        self.start_sweeping();
-        let created = self.inner.store.create(record.clone()).await;
+        self.start_background();
+        let created = patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await;
         match &created {
             Ok(record) => {
                 tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
@@ -137,18 +138,25 @@ impl Engine {
         Ok(record)
     }
 
-    /// The task, if it is there and `caller`'s.
+    /// The task, if it is there and `caller`'s. One whose node is gone is taken over first, so that nobody is shown work that
+    /// nobody does.
     ///
     /// # Errors
     /// [`unknown_task`], or a store that fails.
     pub(crate) async fn get(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
-        let record = self
-            .inner
-            .store
-            .get(id, self.now())
-            .await
-            .map_err(|error| store_failed(&error))?;
+        self.start_background();
+        let record = self.owned(id, caller).await?;
+        if !self.is_abandoned(&record, self.now()) {
+            return Ok(record);
+        }
+        self.recover(&record).await.map_err(|error| store_failed(&error))?;
+        self.owned(id, caller).await
+    }
+
+    async fn owned(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
+        let record = self.inner.store.get(id, self.now()).await;
         record
+            .map_err(|error| store_failed(&error))?
             .filter(|record| Principal::is_owner(record.principal.as_deref(), caller))
             .ok_or_else(unknown_task)
     }
@@ -168,7 +176,7 @@ impl Engine {
         let claim = self.claim();
         let capabilities = self.share(ClientCapabilities::new(client.capabilities.clone()));
         let updated = self
-            .update(id, move |record| {
+            .write(id, REQUEST_PATIENCE, move |record| {
                 record.answered(now, &responses, &capabilities, &claim)
             })
             .await
@@ -194,7 +202,7 @@ impl Engine {
     pub(crate) async fn cancel(&self, id: &TaskId) -> Result<(), ErrorData> {
         let now = self.now();
         let updated = self
-            .update(id, move |record| record.cancelled(now))
+            .write(id, REQUEST_PATIENCE, move |record| record.cancelled(now))
             .await
             .map_err(|error| store_failed(&error))?
             .ok_or_else(unknown_task)?;
@@ -231,6 +239,11 @@ impl Engine {
         });
     }
 
+    /// How long ago the task was created, for the log.
+    pub(super) fn age_ms(record: &TaskRecord, now: Timestamp) -> u64 {
+        u64::try_from(now.saturating_since(record.created_at).as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// The task ended: it is logged, and no longer counts for its owner.
     pub(super) fn ended(&self, record: &TaskRecord, now: Timestamp) {
         self.inner.quota.give_back(record);
@@ -238,7 +251,7 @@ impl Engine {
             task_id = %record.task_id,
             tool = %record.tool,
             status = record.status.as_str(),
-            duration_ms = u64::try_from(now.saturating_since(record.created_at).as_millis()).unwrap_or(u64::MAX),
+            duration_ms = Self::age_ms(record, now),
             "task finished"
         );
     }

@@ -26,6 +26,23 @@ thread_local! {
 
 static RUNS: AtomicU64 = AtomicU64::new(1);
 
+fn polling_as<T>(number: u64, poll: impl FnOnce() -> T) -> T {
+    struct Restore(u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            POLLING.set(self.0);
+        }
+    }
+    let _restore = Restore(POLLING.replace(number));
+    poll()
+}
+
+/// Runs a part of a step's work, which is outside the run: it is not done again on a replay, so a call on the context
+/// from inside would have no place there, and a question would wait for a step that waits for its answer.
+pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> T {
+    polling_as(0, poll)
+}
+
 /// What the run belongs to.
 #[derive(Debug)]
 pub(crate) enum Carrier {
@@ -92,6 +109,8 @@ pub(crate) struct Run {
 #[derive(Default)]
 struct Reports {
     highest: Option<f64>,
+    /// The last one taken in, which is the highest of this run.
+    last: Option<ProgressUpdate>,
     waiting: VecDeque<ProgressUpdate>,
 }
 
@@ -116,7 +135,8 @@ impl Run {
             id: start.id,
             capabilities: start.capabilities,
             deferral: start.deferral,
-            token: start.token,
+            // A child: it fires when the run ends, and the call or task it belongs to may go on in another run.
+            token: start.token.child_token(),
             root: Arc::new(Root::default()),
             clock: start.clock,
             deferred: AtomicBool::new(false),
@@ -124,6 +144,7 @@ impl Run {
             waiting: Mutex::default(),
             reports: Mutex::new(Reports {
                 highest: start.progress,
+                last: None,
                 waiting: VecDeque::new(),
             }),
             watch: OnceLock::new(),
@@ -182,14 +203,7 @@ impl Run {
 
     /// Runs `poll` as the engine's poll of this run's body.
     pub(crate) fn polling<T>(&self, poll: impl FnOnce() -> T) -> T {
-        struct Restore(u64);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                POLLING.set(self.0);
-            }
-        }
-        let _restore = Restore(POLLING.replace(self.number));
-        poll()
+        polling_as(self.number, poll)
     }
 
     /// Whether the caller is inside the engine's poll of this run's body.
@@ -247,6 +261,7 @@ impl Run {
             return;
         }
         reports.highest = Some(progress);
+        reports.last = Some(update.clone());
         if let Some(watch) = self.watcher() {
             watch.reported(&update);
         }
@@ -266,6 +281,11 @@ impl Run {
 
     pub(crate) fn has_reports(&self) -> bool {
         !lock(&self.reports).waiting.is_empty()
+    }
+
+    /// The last report, sent or not: a write that was to send it may have been dropped on its way when the run ended.
+    pub(crate) fn last_report(&self) -> Option<ProgressUpdate> {
+        lock(&self.reports).last.clone()
     }
 
     pub(crate) fn take_reports(&self) -> Vec<ProgressUpdate> {

@@ -1,20 +1,29 @@
 //! Serving over Streamable HTTP.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use axum::serve::ListenerExt;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, PATIENCE, Result, Server};
 use crate::task_server::TaskServer;
 
+mod name;
+
 /// Where MCP is served; what clients and the conformance suite expect of a server that says nothing else.
 const PATH: &str = "/mcp";
+
+/// How long streams that were cut may take to end: what is left to do is to write their last bytes. A connection whose
+/// client does not read, or a route of the application's that never answers, must not keep the process.
+const CUT: Duration = Duration::from_secs(1);
 
 /// Browser pages that may call a local server: those that this machine serves itself, such as a development tool. A page
 /// from anywhere else is refused, whatever name it reached the server under.
@@ -63,7 +72,7 @@ impl<H: ServerHandler> Server<H> {
 
     /// Puts layers in front of the service, such as one that authenticates, or adds routes beside it.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use axum::routing::get;
     /// use mcp_tasks::{Server, TaskRuntime};
     ///
@@ -102,13 +111,18 @@ impl<H: ServerHandler> Server<H> {
             config = config.with_allowed_origins(origins);
         }
         let layer = self.http.layer.take();
+        let require_name = settings.http_require_name;
+        let limit = config.max_request_body_bytes;
         let (runtime, handler) = (self.runtime, self.handler);
         let service = StreamableHttpService::new(
             move || Ok(TaskServer::new(runtime.clone(), handler())),
             Arc::new(LocalSessionManager::default()),
             config,
         );
-        let router = Router::new().route_service(PATH, service);
+        let mut router = Router::new().route_service(PATH, service);
+        if !require_name {
+            router = router.layer(from_fn(move |request, next| name::fill_in(limit, request, next)));
+        }
         match layer {
             Some(Layer(change)) => change(router),
             None => router,
@@ -116,11 +130,12 @@ impl<H: ServerHandler> Server<H> {
     }
 }
 
+/// Serves until `stop` fires and what is under way has ended, or patience with it has. Returns when `stop` fired.
 pub(super) async fn serve<H: ServerHandler>(
     server: Server<H>,
     stop: CancellationToken,
     ready: impl FnOnce(&str),
-) -> Result<()> {
+) -> Result<Instant> {
     let addr = server.runtime.engine.settings().http_addr.clone();
     let refused = |source| Error::Listen {
         addr: addr.clone(),
@@ -128,6 +143,14 @@ pub(super) async fn serve<H: ServerHandler>(
     };
     let listener = TcpListener::bind(&addr).await.map_err(refused)?;
     let local = listener.local_addr().map_err(refused)?;
+    let settings = server.runtime.engine.settings();
+    if !local.ip().is_loopback() && server.http.hosts.is_none() && settings.http_allowed_hosts.is_none() {
+        tracing::warn!(
+            %local,
+            "the address is not a loopback one, but only loopback `Host` headers are served: name the hosts under which \
+             clients reach this server in mcp.tasks.http.allowed-hosts, or they get 403"
+        );
+    }
     // Small answers must not wait for the acknowledgement of what went before.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
@@ -143,13 +166,17 @@ pub(super) async fn serve<H: ServerHandler>(
     ready(&format!("http://{local}{PATH}"));
 
     stop.cancelled().await;
+    let stopped = Instant::now();
     let mut serving = serving;
-    let ended = tokio::select! {
-        ended = &mut serving => ended,
-        () = tokio::time::sleep(PATIENCE) => {
-            streams.cancel();
-            serving.await
-        }
+    let mut ended = timeout(PATIENCE, &mut serving).await;
+    if ended.is_err() {
+        streams.cancel();
+        ended = timeout(CUT, &mut serving).await;
+    }
+    let Ok(ended) = ended else {
+        tracing::warn!("stopping with connections that do not end");
+        serving.abort();
+        return Ok(stopped);
     };
     let failed = |source| Error::Transport {
         transport: "http",
@@ -157,5 +184,6 @@ pub(super) async fn serve<H: ServerHandler>(
     };
     ended
         .map_err(|error| failed(error.into()))?
-        .map_err(|error| failed(error.into()))
+        .map_err(|error| failed(error.into()))?;
+    Ok(stopped)
 }

@@ -1,25 +1,38 @@
 //! Signals that stop the server.
 
+use std::thread;
+
+use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 /// Fires `stop` on the first SIGINT or SIGTERM; the second ends the process, for an operator who will not wait.
+///
+/// Signals are caught when this returns, so that one sent as soon as the server is ready stops it in good order. The watch
+/// has a thread and a runtime of its own: the application's runtime may hang at its end, on a blocking thread that takes
+/// no notice, and that is when the second signal is needed most.
 pub(super) fn cancel_on_signal(stop: CancellationToken) {
-    tokio::spawn(async move {
-        let mut signals = match Signals::new() {
-            Ok(signals) => signals,
-            Err(error) => {
-                tracing::warn!(%error, "signals cannot be caught; the server stops without notice");
-                return;
-            }
+    let watching = Builder::new_current_thread().enable_all().build().and_then(|runtime| {
+        let signals = {
+            let _inside = runtime.enter();
+            Signals::new()?
         };
-        let signal = signals.next().await;
-        tracing::info!(signal, "stopping");
-        stop.cancel();
-        let signal = signals.next().await;
-        tracing::warn!(signal, "stopping at once");
-        // The code a shell gives a process that was interrupted.
-        std::process::exit(130);
+        thread::Builder::new()
+            .name("mcp-tasks-signals".to_owned())
+            .spawn(move || runtime.block_on(watch(signals, stop)))
     });
+    if let Err(error) = watching {
+        tracing::warn!(%error, "signals cannot be caught; the server stops without notice");
+    }
+}
+
+async fn watch(mut signals: Signals, stop: CancellationToken) {
+    let signal = signals.next().await;
+    tracing::info!(signal, "stopping");
+    stop.cancel();
+    let signal = signals.next().await;
+    tracing::warn!(signal, "stopping at once");
+    // The code a shell gives a process that was interrupted.
+    std::process::exit(130);
 }
 
 #[cfg(unix)]

@@ -50,13 +50,15 @@ pub enum TestFailure {
         ending: Box<TestEnding>,
     },
     /// The body does not repeat itself: run again, it left the path that its ledger holds.
-    #[error("on run {run} of its body: {mismatch}")]
+    #[error("on run {run} of its body{}: {mismatch}", With(ending.as_deref()))]
     #[non_exhaustive]
     Mismatch {
         /// Where and how.
         mismatch: Box<Mismatch>,
         /// Which run of the body it was, counted from 1.
         run: u32,
+        /// The error that the body ended with, if that is how it left the path. A task would end with it.
+        ending: Option<Box<TestEnding>>,
     },
     /// Replayed once more after its end, with everything it did in the ledger, the body ended in another way.
     #[error(
@@ -104,6 +106,18 @@ pub enum TestFailure {
         /// The last instant of the task.
         deadline: Timestamp,
     },
+}
+
+/// How a run ended, in the middle of a sentence.
+struct With<'a>(Option<&'a TestEnding>);
+
+impl fmt::Display for With<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(ending) => write!(f, ", which ended with {ending}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The end of a sentence about answers that were not used.

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_tasks_core::{Ledger, Timestamp};
+use mcp_tasks_core::{Ledger, Mismatch, Timestamp};
 use tokio::time::Instant;
 
 use super::TestClock;
@@ -24,6 +24,15 @@ pub(super) enum Stopped {
     Sleeps(Timestamp),
     /// Nothing happens any more.
     Hangs,
+}
+
+/// What a run leaves.
+pub(super) struct Left {
+    pub(super) ledger: Ledger,
+    /// Where it left the recorded path, also where a server shows the error that it ended with instead.
+    pub(super) mismatch: Option<Mismatch>,
+    /// The highest that was reported.
+    pub(super) progress: Option<f64>,
 }
 
 /// Keeps each ledger that is written, and stops a run that is held as soon as nothing of it runs any more.
@@ -141,9 +150,14 @@ impl Once {
         held
     }
 
-    /// The ledger that the run leaves, and the highest progress it reported.
-    pub(super) fn finish(self) -> (Ledger, Option<f64>) {
+    /// What the run leaves, once it has ended.
+    pub(super) fn finish(self) -> Left {
         drop(self.driving);
-        (self.run.cursor().ledger(), self.run.highest_progress())
+        let mut cursor = self.run.cursor();
+        Left {
+            ledger: cursor.ledger(),
+            mismatch: cursor.mismatch().cloned(),
+            progress: self.run.highest_progress(),
+        }
     }
 }

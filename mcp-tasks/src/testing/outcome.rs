@@ -56,7 +56,7 @@ impl TestStep {
         &self.name
     }
 
-    /// How often its work was called: once, unless it has a [`retry`](crate::Step::retry), or lost a race, and was begun
+    /// How often its work was called: once, unless it has a [`Retry`](crate::Retry), or lost a race, and was begun
     /// again on a later run.
     #[must_use]
     pub const fn calls(&self) -> u32 {

@@ -144,15 +144,8 @@ impl<'a> Session<'a> {
                 }
                 Ending::Panicked(words) => return Err(TestFailure::Panicked(words)),
                 Ending::Faulted(fault) => return Err(TestFailure::Fault(fault)),
-                Ending::Diverged(mismatch) => {
-                    let mismatch = Box::new(mismatch);
-                    return Err(TestFailure::Mismatch {
-                        mismatch,
-                        run: self.runs,
-                    });
-                }
-                // Nobody cancels, and the end of a task is looked for where time goes on.
-                Ending::Cancelled | Ending::Expired => return broken("a run was called off"),
+                // Nobody cancels, the end of a task is looked for where time goes on, and a mismatch is a failure already.
+                Ending::Cancelled | Ending::Expired | Ending::Diverged(_) => return broken("a run was called off"),
             }
         }
     }
@@ -167,13 +160,6 @@ impl<'a> Session<'a> {
                     return Ok(());
                 }
                 again.to_string()
-            }
-            Ending::Diverged(mismatch) => {
-                let mismatch = Box::new(mismatch);
-                return Err(TestFailure::Mismatch {
-                    mismatch,
-                    run: self.runs,
-                });
             }
             Ending::Suspended(suspension) => {
                 let asked: Vec<String> = suspension
@@ -234,11 +220,18 @@ impl<'a> Session<'a> {
                 }
             }
         };
-        let (ledger, progress) = once.finish();
-        self.progress = progress;
+        let left = once.finish();
+        self.progress = left.progress;
+        if let Some(mismatch) = left.mismatch {
+            return Err(TestFailure::Mismatch {
+                mismatch: Box::new(mismatch),
+                run: self.runs,
+                ending: matches!(ending, Ending::Returned(_)).then(|| Box::new(returned(ending))),
+            });
+        }
         match self.recorder.kept_twice() {
             Some(name) => Err(TestFailure::StepAgain { name }),
-            None => Ok((ending, ledger)),
+            None => Ok((ending, left.ledger)),
         }
     }
 
