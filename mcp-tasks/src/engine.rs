@@ -32,9 +32,17 @@ mod write;
 pub(crate) use birth::Started;
 pub(crate) use call::{Answer, Channel, SynchronousCall};
 pub(crate) use request::NewTask;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use run::RunStart;
 pub(crate) use run::{Carrier, Deferral, Run, apart};
+
+/// What the test kit runs bodies with.
+#[cfg(feature = "testing")]
+pub(crate) mod kit {
+    pub(crate) use super::driver::{Body, Ending, Sink, Written, drive};
+    pub(crate) use super::round::Round;
+    pub(crate) use super::run::Watch;
+}
 
 use quota::Quota;
 

@@ -225,6 +225,10 @@
 //! # });
 //! ```
 //!
+//! The feature `testing` has a kit for tools with a context: it runs one without a server, answers its questions from a
+//! script, lets time jump over its sleeps, and replays it from every place in its ledger.
+#![cfg_attr(feature = "testing", doc = "See [`testing`].")]
+//!
 //! For the rest, [`TaskRuntime::handler`] is an rmcp handler to be driven by an rmcp client in memory,
 //! [`without_inventory`](TaskRuntimeBuilder::without_inventory) keeps other tools out, and a [`Clock`] of the test's own
 //! sets the time that tasks expire by.
@@ -236,12 +240,14 @@
 //!
 //! # Crate features
 //!
-//! Both are on by default.
+//! The first two are on by default.
 //!
 //! * `http`: [`Server`] over Streamable HTTP, and rmcp's tower service for it. Pulls axum, hyper and http. Leave it out to
 //!   serve on stdio alone, or to bring an rmcp transport of your own.
 //! * `stdio`: [`Server`] over standard input and output. Pulls tokio's stdin and stdout. Leave it out where no client
 //!   starts the server as its child.
+//! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
+//!   dev-dependencies.
 
 // So that what the attributes write, `::mcp_tasks::…`, is right in this crate too.
 #[allow(unused_extern_crates, reason = "used by what the attributes write inside this crate")]
@@ -269,9 +275,11 @@ mod settings;
 mod start;
 mod state;
 mod task_server;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use mcp_tasks_core::duration::{PollInterval, Ttl};
-pub use mcp_tasks_core::{InputKind, Json, MemoryStore, Principal, TaskId, TaskStore};
+pub use mcp_tasks_core::{InputKind, Json, MemoryStore, Principal, TaskId, TaskStore, Timestamp};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;
 pub use schemars;
@@ -279,7 +287,7 @@ pub use serde;
 
 pub use crate::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invalid_arguments_result};
 pub use crate::caller::{Caller, Denied, Guard};
-pub use crate::clock::{Clock, SystemClock};
+pub use crate::clock::{Clock, SystemClock, Timer};
 pub use crate::config::{Config, ConfigBuilder};
 pub use crate::context::{Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, ToolContext};
 pub use crate::descriptor::{

@@ -9,12 +9,16 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::runtime::TaskRuntime;
 
+mod admission;
 mod call;
 mod custom;
 mod declared;
 mod list;
 mod tasks;
 mod wire;
+
+#[cfg(feature = "testing")]
+pub(crate) use admission::{Admission, admit};
 
 /// An rmcp [`ServerHandler`] that answers for the tools and tasks of a [`TaskRuntime`], and hands everything else to the
 /// handler it wraps.

@@ -16,8 +16,8 @@ use rmcp::model::CallToolResult;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::ToolError;
 use crate::engine::{Run, apart};
+use crate::{Timer, ToolError};
 
 /// The result of a step as the ledger keeps it.
 #[derive(Serialize, Deserialize)]
@@ -122,7 +122,7 @@ enum Doing<Fut> {
     /// The call of the work, which may panic.
     Calling,
     Work(Pin<Box<Fut>>),
-    Waiting(Pin<Box<tokio::time::Sleep>>),
+    Waiting(Timer),
 }
 
 // The work is called and never polled in place; its future is boxed.
@@ -186,16 +186,20 @@ where
                     ready!(delay.as_mut().poll(cx));
                     this.doing = Doing::Calling;
                 }
-                Doing::Calling => match apart(|| (this.call)(&mut this.work)) {
-                    Some(work) => this.doing = Doing::Work(Box::pin(work)),
-                    None => return Poll::Ready(Err(gone())),
-                },
+                Doing::Calling => {
+                    place.show_call();
+                    match apart(|| (this.call)(&mut this.work)) {
+                        Some(work) => this.doing = Doing::Work(Box::pin(work)),
+                        None => return Poll::Ready(Err(gone())),
+                    }
+                }
                 Doing::Work(work) => {
                     let outcome = ready!(apart(|| work.as_mut().poll(cx)));
                     if outcome.is_err()
                         && let Some(delay) = this.delays.as_mut().and_then(Iterator::next)
                     {
-                        this.doing = Doing::Waiting(Box::pin(tokio::time::sleep(delay)));
+                        let until = place.run.now().saturating_add(delay);
+                        this.doing = Doing::Waiting(place.run.timer(until));
                         continue;
                     }
                     let kept = Json::of(&Kept::of(outcome)).map_err(|error| {
@@ -205,10 +209,7 @@ where
                         ))
                     })?;
                     this.doing = Doing::Nothing;
-                    place
-                        .run
-                        .cursor()
-                        .finish_step(place.ordinal, &place.name, place.fingerprint, kept);
+                    place.keep(kept);
                 }
             }
         }
@@ -264,6 +265,23 @@ impl Place {
                 Poll::Pending
             }
         }
+    }
+
+    /// The step's work is about to be called.
+    fn show_call(&self) {
+        if let Some(watch) = self.run.watcher() {
+            watch.step_called(self.ordinal, &self.name);
+        }
+    }
+
+    /// Hands the result over to the ledger.
+    fn keep(&self, result: Json) {
+        if let Some(watch) = self.run.watcher() {
+            watch.step_kept(self.ordinal);
+        }
+        self.run
+            .cursor()
+            .finish_step(self.ordinal, &self.name, self.fingerprint, result);
     }
 
     fn decode<T: DeserializeOwned>(&self, kept: &Json) -> Result<T, ToolError> {

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -78,7 +77,7 @@ pub(crate) async fn drive<S: Sink>(
     // However the run ends, work that it left behind on other threads learns of it.
     let _ended = run.token.clone().drop_guard();
     let mut body = Guarded(Some(body));
-    let waker = Waker::from(Arc::clone(&run.root));
+    let waker = run.waker();
     let mut blocked: Option<Instant> = None;
     let mut stopped = pin!(stopped);
     let mut write: Option<(BoxFuture<'static, Written>, Option<Ledger>)> = None;

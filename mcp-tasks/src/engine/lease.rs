@@ -34,7 +34,10 @@ impl Engine {
         loop {
             // One millisecond more: at the deadline itself the task is still there.
             let left = deadline.map(|at| at.saturating_since(self.now()) + Duration::from_millis(1));
-            tokio::time::sleep(left.map_or(lease / RENEWALS, |left| left.min(lease / RENEWALS))).await;
+            let wait = left.map_or(lease / RENEWALS, |left| left.min(lease / RENEWALS));
+            // The clock counts whole milliseconds.
+            let wait = wait.max(Duration::from_millis(1));
+            self.inner.clock.timer(self.now().saturating_add(wait)).await;
             if birth.is_some_and(|birth| birth.due().is_some()) {
                 // There is no record yet, and so nobody who could take it over.
                 lease_until = self.now().saturating_add(lease);
