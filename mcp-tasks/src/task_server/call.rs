@@ -35,7 +35,10 @@ impl<H: ServerHandler> TaskServer<H> {
             Admission::Run { decision, deferral } => (decision, deferral),
             Admission::Answered(result) => return Ok((*result).into()),
         };
-        if decision == Decision::Task && deferral == Deferral::Refused {
+        // A call that was begun as one is ended as one, also for a client that declares tasks only now: what it was told and
+        // did so far is in its state.
+        let resumes = request.request_state.is_some();
+        if decision == Decision::Task && deferral == Deferral::Refused && !resumes {
             let arguments =
                 Json::of(&arguments).map_err(|error| ErrorData::invalid_params(format!("arguments: {error}"), None))?;
             let new = NewTask {
