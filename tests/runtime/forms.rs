@@ -73,10 +73,12 @@ async fn a_form_is_shown_as_the_protocol_has_it() {
     }
     assert_eq!(seen, expected, "{schema}");
     let stored = node.store.record(&id).await.open[0].request.get().to_owned();
-    let places: Vec<_> = ["\"zeal\":", "\"ratio\":", "\"note\":", "\"channel\":", "\"also\":"]
-        .map(|name| stored.find(name).expect(name))
-        .to_vec();
-    assert!(places.is_sorted(), "the order a person fills it in: {stored}");
+    for text in [stored, schema.to_string()] {
+        let places: Vec<_> = ["\"zeal\":", "\"ratio\":", "\"note\":", "\"channel\":", "\"also\":"]
+            .map(|name| text.find(name).expect(name))
+            .to_vec();
+        assert!(places.is_sorted(), "the order a person fills it in: {text}");
+    }
     client.accept(&id, "elicit-0", content()).await;
     let end = client.settled(&id).await;
     assert_eq!(
