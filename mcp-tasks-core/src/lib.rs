@@ -18,7 +18,7 @@
 //!
 //! * `store` (default): everything but [`duration`] and [`placeholder`]. Pulls serde, serde_json, sha2 and ryu-js. The macro
 //!   crate leaves it out.
-//! * `contract`: the contract suite for the tests of a store's author, [`store::contract`].
+//! * `contract`: the contract suite for the tests of a store's author, the module `store::contract`.
 
 pub mod duration;
 pub mod placeholder;

@@ -35,8 +35,8 @@ use proc_macro::TokenStream;
 /// | `ttl` | duration or `unlimited`: how long the task is kept from its creation | `mcp.tasks.default-ttl` |
 /// | `poll_interval` | duration: how often clients should look | `mcp.tasks.default-poll-interval` |
 /// | `required` | alone, or `true` or `false`: refuse clients without the extension | `false` |
-/// | `grace` | duration: work that ends within it is answered at once, without a task | a task from the start |
-/// | `defer` | alone, or `true` or `false`: the call becomes a task where the function awaits `ctx.defer()` | `false` |
+/// | `grace` | duration of at most 30 s: work that ends within it is answered at once, without a task | a task from the start |
+/// | `defer` | alone, or `true` or `false`: the call becomes a task where the function awaits `ctx.defer()`; with `required`, for clients that declare the extension alone | `false` |
 /// | `on_crash` | `"fail"` or `"replay"`: what becomes of a running task whose node is gone | `"fail"` |
 /// | `version` | text: a parked task of another version fails rather than go on | any version goes on |
 /// | `single_use` | alone, or `true` or `false`: the state of a call that asks is accepted once | `false` |

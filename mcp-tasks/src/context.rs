@@ -233,7 +233,8 @@ impl ToolContext {
     /// The work itself makes no steps and asks no questions: such a call inside it gets an error. It may report progress.
     ///
     /// The work is done at least once: when the process dies after the work and before its result is stored, it is done
-    /// again; otherwise once. Inside a synchronous call nothing is stored and the work is simply done.
+    /// again; otherwise once. Inside a call the results travel with its questions: in the sealed state that the client sends
+    /// back, or in the memory of the call. A client that drops its state starts over.
     ///
     /// # Errors
     /// The work's own error, as a [`ToolError`]; the same on every later run. Also when the value has no JSON form, or a

@@ -40,7 +40,7 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput for T {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a tool",
     label = "does not turn into `ToolError`",
-    note = "implement `std::error::Error` for it, or return `Result<_, ToolError>` and use `?`"
+    note = "implement `std::error::Error` for it, or return `Result<_, ToolError>` and use `?`; for `anyhow::Error` and `Box<dyn Error>` use `.map_err(ToolError::from_boxed)?`"
 )]
 pub trait ToolFailure: Into<ToolError> {}
 

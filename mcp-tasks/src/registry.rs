@@ -215,8 +215,13 @@ impl Reader<'_> {
         self.keys.extend(template.keys().map(str::to_owned));
         // A value that is there and cannot be used must not fall back to the default.
         let mut usable = true;
+        let mut origins = String::new();
         for key in template.keys() {
-            usable &= self.problems.note(self.config.find(key)).is_some();
+            match self.problems.note(self.config.find(key)) {
+                Some(Some(found)) => origins.push_str(&format!(" (`{key}`: {})", found.origin)),
+                Some(None) => {}
+                None => usable = false,
+            }
         }
         if !usable {
             return None;
@@ -231,7 +236,7 @@ impl Reader<'_> {
             },
             Err(error) => error.to_string(),
         };
-        self.problem(&format!("`{attribute} = \"{written}\"`: {error}"));
+        self.problem(&format!("`{attribute} = \"{written}\"`{origins}: {error}"));
         None
     }
 
@@ -276,7 +281,7 @@ impl Reader<'_> {
         for state in self.descriptor.states() {
             if !states.contains(state.type_id()) {
                 self.problem(&format!(
-                    "it takes `State<{0}>` and the server has no `{0}`; give it one before it starts",
+                    "it takes `State<{0}>` and the server has no `{0}`; give it one with `TaskRuntime::builder().state(..)`",
                     state.type_name()
                 ));
             }

@@ -66,7 +66,7 @@ impl TaskRuntime {
         for tool in self.engine.registry().iter() {
             if handler.get_tool(&tool.name).is_some() {
                 problems.add(format!(
-                    "the wrapped handler has a tool `{}` too, and so has {}; rename one of them",
+                    "two tools are called `{}`: one of the wrapped handler's and the one at {}; rename one of them",
                     tool.name,
                     tool.descriptor.source(),
                 ));

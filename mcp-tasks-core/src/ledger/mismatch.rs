@@ -53,7 +53,7 @@ impl fmt::Display for Mismatch {
         let (kind, label) = &self.recorded;
         write!(
             f,
-            "the handler changed since this task was started, or does not repeat itself: call {} on the context was {} {label:?}, ",
+            "the tool does not repeat itself, or its handler changed since this was begun: call {} on the context was {} {label:?}, ",
             self.ordinal,
             kind.as_str(),
         )?;

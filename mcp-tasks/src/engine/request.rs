@@ -199,6 +199,10 @@ impl Engine {
             .await
             .map_err(|error| store_failed(&error))?
             .ok_or_else(unknown_task)?;
+        if !updated.applied {
+            let open: Vec<_> = updated.record.open.iter().map(|request| &*request.key).collect();
+            tracing::info!(task_id = %id, ?open, "no answer was taken: none fits a question that is open");
+        }
         // Only the write that flipped the status starts an execution, however often the same answers come.
         if updated.applied && updated.record.status == TaskStatus::Working {
             tracing::info!(

@@ -122,6 +122,8 @@ impl<H: ServerHandler> Server<H> {
         let mut router = Router::new().route_service(PATH, service);
         if !require_name {
             router = router.layer(from_fn(move |request, next| name::fill_in(limit, request, next)));
+        } else {
+            router = router.layer(from_fn(name::warn));
         }
         match layer {
             Some(Layer(change)) => change(router),

@@ -1,5 +1,7 @@
 //! Clients that leave `Mcp-Name` out of `tasks/*`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -43,6 +45,18 @@ pub(super) async fn fill_in(limit: usize, request: Request, next: Next) -> Respo
         parts.headers.insert(NAME, name);
     }
     next.run(Request::from_parts(parts, Body::from(bytes))).await
+}
+
+/// Says once in the log why clients that leave the header out get nowhere: they themselves rarely show the answer.
+pub(super) async fn warn(request: Request, next: Next) -> Response {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if lacks_name(request.headers()) && !WARNED.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            "a client sends tasks/* without the Mcp-Name header and is refused, as the Tasks extension says; to serve such \
+             clients set mcp.tasks.http.require-name = false"
+        );
+    }
+    next.run(request).await
 }
 
 fn lacks_name(headers: &HeaderMap) -> bool {
