@@ -25,6 +25,7 @@ mod serve;
 mod settings;
 mod start;
 mod state;
+mod store;
 mod task_server;
 
 pub use mcp_tasks_core::{InputKind, MemoryStore, Principal, TaskId, TaskStore};
@@ -49,6 +50,8 @@ pub use crate::serve::{Error, Result, Server};
 pub use crate::settings::{Secret, Settings, Transport};
 pub use crate::start::{StartError, StartProblem, StartProblems};
 pub use crate::state::State;
+#[cfg(feature = "sqlite")]
+pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use crate::task_server::{NoHandler, TaskServer};
 
 pub mod prelude;
