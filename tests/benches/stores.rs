@@ -4,8 +4,8 @@
 //! cargo bench -p mcp-tasks-tests --bench stores
 //! ```
 //!
-//! The files lie in `TMPDIR`: what a commit costs is what flushing costs there. A record is about 1.2 KB as stored, with
-//! eight answers in its ledger.
+//! The files lie in `TMPDIR`: what a commit costs is what flushing costs there. A record has five steps in its ledger; the
+//! group's name says how long it is as stored.
 
 use std::error::Error;
 use std::path::Path;
@@ -62,9 +62,10 @@ fn ledger() -> Ledger {
         let ordinal = run.take_ordinal();
         let name = format!("step-{step}");
         let print = Fingerprint::of("step", &name, None);
-        let _ = run.record(ordinal, &name, print, json(&format!(r#"{{"minutes":{step}}}"#)));
+        let _ = run.begin_step();
+        run.finish_step(ordinal, &name, print, json(&format!(r#"{{"minutes":{step}}}"#)));
     }
-    run.ledger()
+    run.suspend().ledger
 }
 
 fn touch() -> Mutation {
@@ -88,7 +89,11 @@ struct Setup {
 /// The statements of the store, on a file of their own, one commit each.
 fn raw(path: &Path, durability: Durability) -> Bench<Connection> {
     let connection = Connection::open(path)?;
-    let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
+    let synchronous = if durability == Durability::Full {
+        "FULL"
+    } else {
+        "NORMAL"
+    };
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous};
@@ -146,7 +151,9 @@ impl Setup {
     }
 
     fn get(&self) -> Bench<()> {
-        self.runtime.block_on(self.store.get(&self.id, NOW))?.ok_or("it is there")?;
+        self.runtime
+            .block_on(self.store.get(&self.id, NOW))?
+            .ok_or("it is there")?;
         Ok(())
     }
 
@@ -161,7 +168,9 @@ impl Setup {
     fn update(&mut self) -> Bench<()> {
         self.next += 1;
         let write = WriteId::new(self.next);
-        let updated = self.runtime.block_on(self.store.update(&self.id, NOW, write, touch()))?;
+        let updated = self
+            .runtime
+            .block_on(self.store.update(&self.id, NOW, write, touch()))?;
         updated.ok_or("it is there")?;
         Ok(())
     }
@@ -173,7 +182,11 @@ impl Setup {
             .raw
             .prepare_cached("UPDATE tasks SET version = version + 1, last_write = ?2, record = ?3 WHERE id = ?1")?
             .execute(params![self.id.as_str(), write, self.text])?;
-        if changed == 1 { Ok(()) } else { Err("it is there".into()) }
+        if changed == 1 {
+            Ok(())
+        } else {
+            Err("it is there".into())
+        }
     }
 
     /// Updates at once, of one task or of one each.
@@ -207,12 +220,21 @@ fn sqlite(c: &mut Criterion, name: &str, durability: Durability) {
     group.bench_function("update", |b| b.iter(|| must(setup.update())));
     group.bench_function("update, rusqlite", |b| b.iter(|| must(setup.update_raw())));
     let one = [setup.id.clone()];
-    group.bench_function("64 writers to one task", |b| b.iter(|| must(setup.update_at_once(&one))));
+    group.bench_function("64 writers to one task", |b| {
+        b.iter(|| must(setup.update_at_once(&one)))
+    });
     let many: Vec<_> = (0..WRITERS).map(|_| setup.next_id()).collect();
     for id in &many {
-        must(setup.runtime.block_on(setup.store.create(record(id))).map_err(Into::into));
+        must(
+            setup
+                .runtime
+                .block_on(setup.store.create(record(id)))
+                .map_err(Into::into),
+        );
     }
-    group.bench_function("64 writers to 64 tasks", |b| b.iter(|| must(setup.update_at_once(&many))));
+    group.bench_function("64 writers to 64 tasks", |b| {
+        b.iter(|| must(setup.update_at_once(&many)))
+    });
     group.bench_function("64 updates, one commit each, rusqlite", |b| {
         b.iter(|| (0..WRITERS).for_each(|_| must(setup.update_raw())));
     });

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use mcp_tasks_core::{Change, Mutation, TaskId, TaskStore, WriteId};
+use mcp_tasks_core::{Change, Mutation, Report, TaskId, TaskStatus, TaskStore, WriteId};
 
 use super::Fresh;
-use crate::records::{at, increment, record};
+use crate::records::{at, increment, json, record};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mutation_that_panics_fails_its_caller_and_nobody_else() {
@@ -82,4 +82,35 @@ async fn a_future_dropped_before_its_turn_writes_nothing() {
     assert!(waiting.await.unwrap().unwrap().unwrap().applied);
     fresh.delete(&TaskId::new("nothing")).await.unwrap();
     assert_eq!(runs.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_cancel_and_complete_the_first_is_final_a_thousand_times() {
+    let fresh = Arc::new(Fresh::with(|options| options.durability(mcp_tasks::Durability::Normal)));
+    for round in 0..1_000 {
+        let id = TaskId::new(&format!("t{round}"));
+        fresh.create(record(id.as_str(), None)).await.unwrap();
+        let complete: Mutation = Arc::new(|task| task.completed(1, at(5), &json(r#"{"content":[]}"#), None));
+        let cancel: Mutation = Arc::new(|task| task.cancelled(at(6)));
+        let ends = [(2, complete), (3, cancel)].map(|(write, end)| {
+            let (fresh, id) = (fresh.clone(), id.clone());
+            tokio::spawn(async move { fresh.update(&id, at(1), WriteId::new(write), end).await })
+        });
+        let [completed, cancelled] = ends;
+        let outcomes = [completed.await, cancelled.await].map(|outcome| outcome.unwrap().unwrap().unwrap());
+        assert!(outcomes[0].applied != outcomes[1].applied, "one of them ends it");
+        let end = fresh.get(&id, at(7)).await.unwrap().unwrap();
+        assert!(
+            outcomes.iter().all(|outcome| outcome.record == end),
+            "and both learn of that end"
+        );
+        assert_eq!(
+            (end.version, end.result.is_some()),
+            (2, end.status == TaskStatus::Completed)
+        );
+        // Nothing that comes later changes it.
+        let late: Mutation = Arc::new(|task| task.progressed(1, at(9), &Report::new(9.0, "late".into())));
+        let late = fresh.update(&id, at(9), WriteId::new(4), late).await.unwrap().unwrap();
+        assert!(!late.applied && late.record == end);
+    }
 }

@@ -80,6 +80,14 @@ pub struct CasWrite<'a> {
     pub ttl: Option<Duration>,
 }
 
+impl<'a> CasWrite<'a> {
+    /// These bytes, for this long.
+    #[must_use]
+    pub const fn new(value: &'a [u8], ttl: Option<Duration>) -> Self {
+        Self { value, ttl }
+    }
+}
+
 /// A place for bytes under keys that can compare and set: what [`CasStore`](super::CasStore) needs of a database.
 ///
 /// # Contract

@@ -142,8 +142,10 @@ fn set_up(connection: &Connection, options: &SqliteOptions) -> Result<(), rusqli
         Durability::Full => "FULL",
         Durability::Normal => "NORMAL",
     };
+    // Where flushing does not reach the disk's own cache unless asked twice (macOS), it is asked twice.
+    let twice = options.durability == Durability::Full;
     connection.execute_batch(&format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA journal_size_limit = {LOG_SIZE};"
+        "PRAGMA synchronous = {synchronous}; PRAGMA fullfsync = {twice}; PRAGMA journal_size_limit = {LOG_SIZE};"
     ))?;
     if let Some(bytes) = options.max_size {
         let pages = (bytes / PAGE_SIZE).max(1);

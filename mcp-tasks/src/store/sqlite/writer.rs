@@ -122,7 +122,10 @@ impl Thread {
                     batch.into_iter().for_each(|job| job.answer(failure.take()));
                 }
                 // One of them fails, and the others are not to fail with it.
-                Err(Patience::Failed(_)) => batch.into_iter().for_each(|job| self.alone(job)),
+                Err(Patience::Failed(_)) => batch
+                    .into_iter()
+                    .filter(|job| job.is_wanted())
+                    .for_each(|job| self.alone(job)),
             }
         }
     }
