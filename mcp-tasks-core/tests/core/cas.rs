@@ -122,7 +122,13 @@ fn what_was_seen_decides_nothing_but_where_to_begin() {
         update(&other, 1, 4, progress(9.0, at(1))).await.unwrap();
         let lower = update(&store, 1, 5, progress(5.0, at(1))).await.unwrap().unwrap();
         assert_eq!((lower.applied, lower.record.progress), (false, Some(9.0)));
-        // Kept from what was seen alone would miss that the other node ended it.
+        // Nothing to do by what was seen here, and something by what the other node made of it.
+        let lives_for =
+            |secs| -> Mutation { Arc::new(move |record| record.extended(1, at(1), Some(Duration::from_secs(secs)))) };
+        update(&other, 1, 10, lives_for(20)).await.unwrap().unwrap();
+        let shortened = update(&store, 1, 11, lives_for(9)).await.unwrap().unwrap();
+        assert!(shortened.applied && shortened.record.ttl_ms == Some(9_000));
+        // Ended by the other node: final, though it works by what was seen here.
         let end: Mutation = Arc::new(|record| record.cancelled(at(2)));
         update(&other, 2, 6, end.clone()).await.unwrap();
         let again = update(&store, 2, 7, end).await.unwrap().unwrap();
