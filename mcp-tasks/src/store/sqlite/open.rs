@@ -111,7 +111,7 @@ pub(super) fn writer(options: &SqliteOptions) -> Result<Connection, StoreError> 
     let open = || -> Result<Connection, StoreError> {
         let mut connection = patiently(options.timeout, || connect(options))?;
         // Before anything is changed, as it may be somebody else's file.
-        patiently(options.timeout, || layout(&connection))?.map_err(refused)?;
+        let present = patiently(options.timeout, || layout(&connection))?.map_err(refused)?;
         let mode: String = patiently(options.timeout, || {
             connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
         })?;
@@ -121,7 +121,10 @@ pub(super) fn writer(options: &SqliteOptions) -> Result<Connection, StoreError> 
             )));
         }
         patiently(options.timeout, || set_up(&connection, options))?;
-        patiently(options.timeout, || lay_out(&mut connection))?.map_err(refused)?;
+        // A file that is as it should be is not written to, and its other processes are not waited for.
+        if present < LAYOUT {
+            patiently(options.timeout, || lay_out(&mut connection))?.map_err(refused)?;
+        }
         Ok(connection)
     };
     open().map_err(|error| of_file(&options.path, error))
