@@ -63,7 +63,9 @@ pub use self::{
     },
     principal::Principal,
     record::{Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},
-    store::{CasBackend, CasStore, MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated},
+    store::{
+        CasBackend, CasStore, ExpiredLeases, MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated,
+    },
     timestamp::{Timestamp, TimestampError},
     transition::{Change, Claim, Report},
 };

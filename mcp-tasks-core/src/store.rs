@@ -108,6 +108,22 @@ pub trait TaskStore: Send + Sync + fmt::Debug {
     fn as_sweep(&self) -> Option<&dyn Sweep> {
         None
     }
+
+    /// The ability to find tasks whose node is gone, if the store has it. A store that no other process can see needs it
+    /// not.
+    fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {
+        None
+    }
+}
+
+/// The ability to find tasks that no node vouches for any more. Without it such a task is found when its owner looks at it.
+pub trait ExpiredLeases: Send + Sync {
+    /// At most `limit` live records that are [abandoned](TaskRecord::is_abandoned) at `now`, in any order. Its cost grows
+    /// with what it finds, not with what is stored; a record that cannot be read is skipped with a warning.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn expired_leases(&self, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Arc<TaskRecord>>>;
 }
 
 /// The ability to remove expired records on request, for stores whose backend does not do so by itself.
@@ -152,6 +168,10 @@ macro_rules! forward {
 
             fn as_sweep(&self) -> Option<&dyn Sweep> {
                 (**self).as_sweep()
+            }
+
+            fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {
+                (**self).as_expired_leases()
             }
         }
     )+};

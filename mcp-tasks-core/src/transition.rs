@@ -72,6 +72,12 @@ impl TaskRecord {
         self.status == TaskStatus::Working && self.execution.epoch == epoch
     }
 
+    /// Whether the task works, but the node that ran it no longer vouches for it: at `now` its lease is over.
+    #[must_use]
+    pub fn is_abandoned(&self, now: Timestamp) -> bool {
+        self.status == TaskStatus::Working && self.execution.lease_until.is_some_and(|until| now > until)
+    }
+
     fn fenced(&self, epoch: u64, change: impl FnOnce(&mut Self)) -> Change {
         if !self.is_owned_by(epoch) {
             return Change::Keep;
@@ -191,6 +197,35 @@ impl TaskRecord {
             next.ttl_ms = ttl_ms;
             next.last_updated_at = next.last_updated_at.max(now);
         })
+    }
+
+    /// The execution's node vouches for it until `until`. Clients see no difference.
+    #[must_use]
+    pub fn renewed(&self, epoch: u64, until: Timestamp) -> Change {
+        self.fenced(epoch, |next| next.execution.lease_until = Some(until))
+    }
+
+    /// Another node takes over a task whose node let its lease run out: a new execution that `claim` names, fencing off
+    /// the one before. Clients see no difference.
+    #[must_use]
+    pub fn claimed(&self, now: Timestamp, claim: &Claim) -> Change {
+        if !self.is_abandoned(now) {
+            return Change::Keep;
+        }
+        let mut next = self.clone();
+        next.execution.epoch = next.execution.epoch.saturating_add(1);
+        next.execution.node = Some(claim.node.clone());
+        next.execution.lease_until = Some(claim.lease_until);
+        Change::write(next)
+    }
+
+    /// A task whose node let its lease run out ends with a JSON-RPC error; `message` are the words for people.
+    #[must_use]
+    pub fn abandoned(&self, now: Timestamp, error: &Json, message: &str) -> Change {
+        if !self.is_abandoned(now) {
+            return Change::Keep;
+        }
+        self.failed(self.execution.epoch, now, error, message)
     }
 
     /// The client answers. Answers to open questions are kept, everything else is ignored; when none is open any more

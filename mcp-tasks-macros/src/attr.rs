@@ -31,7 +31,7 @@ impl Kind {
 }
 
 /// Every key, and whether it makes sense for tasks alone.
-const KEYS: [(&str, bool); 16] = [
+const KEYS: [(&str, bool); 17] = [
     ("name", false),
     ("title", false),
     ("description", false),
@@ -40,6 +40,7 @@ const KEYS: [(&str, bool); 16] = [
     ("required", true),
     ("grace", true),
     ("defer", true),
+    ("on_crash", true),
     ("version", true),
     ("single_use", false),
     ("read_only", false),
@@ -75,6 +76,8 @@ pub(crate) struct Attributes {
     pub(crate) required: bool,
     pub(crate) defer: bool,
     pub(crate) single_use: bool,
+    /// What becomes of a task whose node is gone, as the name of a variant.
+    pub(crate) on_crash: Option<&'static str>,
     pub(crate) read_only: Option<bool>,
     pub(crate) destructive: Option<bool>,
     pub(crate) idempotent: Option<bool>,
@@ -97,6 +100,7 @@ impl Attributes {
             required: false,
             defer: false,
             single_use: false,
+            on_crash: None,
             read_only: None,
             destructive: None,
             idempotent: None,
@@ -134,6 +138,7 @@ impl Attributes {
             "ttl" => self.ttl = text(key, meta, diag),
             "poll_interval" => self.poll_interval = text(key, meta, diag),
             "grace" => self.grace = text(key, meta, diag),
+            "on_crash" => self.on_crash = on_crash(meta, diag),
             "version" => self.version = text(key, meta, diag),
             "required" => self.required = truth(key, meta, diag).unwrap_or_default(),
             "defer" => self.defer = truth(key, meta, diag).unwrap_or_default(),
@@ -210,6 +215,21 @@ fn truth(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<bool> {
         _ => {
             let message = format!("write `{key}` alone, `{key} = true` or `{key} = false`");
             diag.error(value_of(meta), message);
+            None
+        }
+    }
+}
+
+fn on_crash(meta: &Meta, diag: &mut Diagnostics) -> Option<&'static str> {
+    let word = match literal(meta) {
+        Some(Lit::Str(word)) => word.value(),
+        _ => String::new(),
+    };
+    match word.as_str() {
+        "fail" => Some("Fail"),
+        "replay" => Some("Replay"),
+        _ => {
+            diag.error(value_of(meta), "write `on_crash = \"fail\"` or `on_crash = \"replay\"`");
             None
         }
     }

@@ -272,6 +272,10 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
         let with = format_ident!("with_{key}");
         settings.push(quote!(.#with(true)));
     }
+    if let Some(on_crash) = attributes.on_crash {
+        let on_crash = format_ident!("{on_crash}");
+        settings.push(quote!(.with_on_crash(#private::OnCrash::#on_crash)));
+    }
     let hints = [
         ("read_only", attributes.read_only),
         ("destructive", attributes.destructive),

@@ -37,6 +37,7 @@ use proc_macro::TokenStream;
 /// | `required` | alone, or `true` or `false`: refuse clients without the extension | `false` |
 /// | `grace` | duration: work that ends within it is answered at once, without a task | a task from the start |
 /// | `defer` | alone, or `true` or `false`: the call becomes a task where the function awaits `ctx.defer()` | `false` |
+/// | `on_crash` | `"fail"` or `"replay"`: what becomes of a running task whose node is gone | `"fail"` |
 /// | `version` | text: a parked task of another version fails rather than go on | any version goes on |
 /// | `single_use` | alone, or `true` or `false`: the state of a call that asks is accepted once | `false` |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | alone, or `true` or `false`: hints to clients | no hint |
@@ -52,8 +53,8 @@ pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a function a tool that always answers in the call itself.
 ///
-/// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required`, `grace`, `defer` and
-/// `version`.
+/// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required`, `grace`, `defer`,
+/// `on_crash` and `version`.
 #[proc_macro_attribute]
 pub fn mcp_tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attr::Kind::Tool, arguments.into(), item.into()).into()

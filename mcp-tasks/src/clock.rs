@@ -1,6 +1,8 @@
 //! Whose time it is.
 
 use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::SystemTime;
 
 use mcp_tasks_core::Timestamp;
@@ -12,7 +14,21 @@ use mcp_tasks_core::Timestamp;
 pub trait Clock: Send + Sync + Debug {
     /// The present instant.
     fn now(&self) -> Timestamp;
+
+    /// Resolves when this clock is about to show `at`; whoever waits looks at [`now`](Self::now) then, and waits again if
+    /// it is still early.
+    ///
+    /// Waits of tools and the deadlines of running tasks go by it. As provided it waits on tokio's timer for what is left
+    /// now, which is right for a clock that goes as fast as tokio's; one that is set by hand has to resolve when it is
+    /// set.
+    fn timer(&self, at: Timestamp) -> Timer {
+        let left = at.saturating_since(self.now());
+        Box::pin(tokio::time::sleep(left))
+    }
 }
+
+/// A wait on a [`Clock`].
+pub type Timer = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]

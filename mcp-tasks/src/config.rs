@@ -50,6 +50,13 @@ impl Environment {
             Self::Given(variables) => variables.get(name).cloned(),
         }
     }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Process => env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
+            Self::Given(variables) => variables.keys().cloned().collect(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -150,6 +157,16 @@ impl Config {
                 "the keys `{}` are one environment variable, `{name}`; rename all but one",
                 keys.join("`, `")
             ));
+        }
+        let ours = env_name(settings::PREFIX);
+        for name in self.environment.names() {
+            if name.starts_with(&ours) && name != FILE_VARIABLE && !names.contains_key(&name) {
+                // No error: the variable may be meant for another program on the same machine.
+                tracing::warn!(
+                    name,
+                    "an environment variable that looks like a setting is none; is it misspelt?"
+                );
+            }
         }
         let Some(file) = &self.file else {
             return;

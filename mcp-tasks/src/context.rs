@@ -230,16 +230,19 @@ impl ToolContext {
     /// The result, value or error, is stored before the function sees it, as JSON. The name goes into the ledger: it is
     /// how a replay recognises the step, so it must be the same on every run. Steps may run side by side (`join!`).
     ///
+    /// The work itself makes no steps and asks no questions: such a call inside it gets an error. It may report progress.
+    ///
     /// The work is done at least once: when the process dies after the work and before its result is stored, it is done
     /// again; otherwise once. Inside a synchronous call nothing is stored and the work is simply done.
     ///
     /// # Errors
-    /// The work's own error, as a [`ToolError`]; the same on every later run. With [`Step::retry`] the work is done again
-    /// first. Also when the value has no JSON form, or a
+    /// The work's own error, as a [`ToolError`]; the same on every later run. Also when the value has no JSON form, or a
     /// stored one does not fit `T` any more, and when it is polled outside the function's own future.
     ///
     /// # Cancel safety
     /// Dropping the future before it is done drops the work; it is done again when the function comes by again.
+    ///
+    /// An async block that uses `?` does not say what its error is; end it with `Ok::<_, ToolError>(value)`.
     pub fn step<T, E, F, Fut>(&self, name: &str, work: F) -> Step<T, F, Fut>
     where
         T: serde::Serialize + serde::de::DeserializeOwned,
@@ -248,6 +251,36 @@ impl ToolContext {
         Fut: Future<Output = Result<T, E>>,
     {
         Step::new(self.run.clone(), name, work)
+    }
+
+    /// As [`step`](Self::step), but work that fails is done again, as often and as patiently as `retry` says, before its
+    /// error is kept and reaches the function.
+    ///
+    /// ```
+    /// use mcp_tasks::{Retry, ToolContext, ToolError};
+    ///
+    /// async fn upload(ctx: &ToolContext, page: &str) -> Result<u64, ToolError> {
+    ///     ctx.step_with_retry("upload", Retry::times(5), || put(page)).await
+    /// }
+    ///
+    /// async fn put(page: &str) -> Result<u64, std::io::Error> {
+    ///     Ok(page.len() as u64)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As `step`: the error of the last try.
+    ///
+    /// # Cancel safety
+    /// As `step`.
+    pub fn step_with_retry<T, E, F, Fut>(&self, name: &str, retry: Retry, work: F) -> Step<T, F, Fut>
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned,
+        E: Into<ToolError>,
+        F: FnMut() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        Step::retrying(self.run.clone(), name, retry, work)
     }
 
     /// Reports how far the work is: any number that grows. Add [`total`](Progress::total) and
@@ -285,9 +318,10 @@ impl ToolContext {
         Fraction::new(self.run.clone())
     }
 
-    /// The token that fires when the client cancels the task, or goes away during a synchronous call. The function's own
-    /// future is dropped at its next await by itself; the token is for work that a drop does not reach, such as
-    /// `spawn_blocking`.
+    /// The token that fires when the run ends, however it ends: when the client cancels the task or goes away during a call,
+    /// when the task expires or goes on elsewhere, when the run is parked at a question, and when the function returns. The
+    /// function's own future is dropped at its next await by itself; the token is for work that a drop does not reach, such
+    /// as `spawn_blocking`.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.run.token

@@ -33,6 +33,18 @@ impl ToolKind {
     }
 }
 
+/// What becomes of a task that was being worked on when its node died or was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum OnCrash {
+    /// It fails, with words that say so. What the work had done by then is not known.
+    #[default]
+    Fail,
+    /// Another node runs the function again from the top, against the ledger: for a function whose work between its steps
+    /// may be done twice.
+    Replay,
+}
+
 /// What the expansion of an attribute can do for its tool.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolFunctions {
@@ -78,6 +90,7 @@ pub struct ToolDescriptor {
     required: bool,
     defer: bool,
     single_use: bool,
+    on_crash: OnCrash,
     grace: Option<&'static str>,
     read_only: Option<bool>,
     destructive: Option<bool>,
@@ -105,6 +118,7 @@ impl ToolDescriptor {
             required: false,
             defer: false,
             single_use: false,
+            on_crash: OnCrash::Fail,
             grace: None,
             read_only: None,
             destructive: None,
@@ -168,6 +182,13 @@ impl ToolDescriptor {
     #[must_use]
     pub const fn with_single_use(mut self, single_use: bool) -> Self {
         self.single_use = single_use;
+        self
+    }
+
+    /// `on_crash = "…"`.
+    #[must_use]
+    pub const fn with_on_crash(mut self, on_crash: OnCrash) -> Self {
+        self.on_crash = on_crash;
         self
     }
 
@@ -291,6 +312,12 @@ impl ToolDescriptor {
     #[must_use]
     pub const fn single_use(&self) -> bool {
         self.single_use
+    }
+
+    /// `on_crash = "…"`.
+    #[must_use]
+    pub const fn on_crash(&self) -> OnCrash {
+        self.on_crash
     }
 
     /// `grace = "…"`.

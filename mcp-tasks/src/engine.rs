@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, Updated, WriteId};
+use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, WriteId};
 use rmcp::ErrorData;
 use tokio_util::sync::CancellationToken;
 
@@ -20,19 +20,29 @@ mod birth;
 mod call;
 mod driver;
 mod execution;
+mod lease;
 mod live;
 mod quota;
 mod record_sink;
 mod request;
 mod round;
 mod run;
+mod write;
 
 pub(crate) use birth::Started;
 pub(crate) use call::{Answer, Channel, SynchronousCall};
 pub(crate) use request::NewTask;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use run::RunStart;
-pub(crate) use run::{Carrier, Deferral, Run};
+pub(crate) use run::{Carrier, Deferral, Run, apart};
+
+/// What the test kit runs bodies with.
+#[cfg(feature = "testing")]
+pub(crate) mod kit {
+    pub(crate) use super::driver::{Body, Ending, Sink, Written, drive};
+    pub(crate) use super::round::Round;
+    pub(crate) use super::run::Watch;
+}
 
 use quota::Quota;
 
@@ -55,7 +65,8 @@ struct Inner {
     running: Mutex<HashMap<TaskId, Running>>,
     quota: Quota,
     capabilities: Mutex<Vec<ClientCapabilities>>,
-    sweeping: AtomicBool,
+    /// Whether what goes on beside requests has been started.
+    background: AtomicBool,
     /// Fires when the node stops: no new execution starts.
     closing: CancellationToken,
 }
@@ -108,7 +119,7 @@ impl Engine {
                 running: Mutex::default(),
                 quota,
                 capabilities: Mutex::default(),
-                sweeping: AtomicBool::new(false),
+                background: AtomicBool::new(false),
                 closing: CancellationToken::new(),
             }),
         }
@@ -150,9 +161,9 @@ impl Engine {
         declared
     }
 
-    /// Starts the sweep of what has expired, once, on the runtime that serves the first task.
+    /// Starts the sweep of what has expired.
     fn start_sweeping(&self) {
-        if self.inner.store.as_sweep().is_none() || self.inner.sweeping.swap(true, Ordering::AcqRel) {
+        if self.inner.store.as_sweep().is_none() {
             return;
         }
         let inner: Weak<Inner> = Arc::downgrade(&self.inner);
@@ -207,7 +218,7 @@ impl Engine {
     pub(crate) async fn extend_ttl(&self, id: &TaskId, epoch: u64, ttl: Duration) -> Result<(), crate::ToolError> {
         let now = self.now();
         let updated = self
-            .update(id, move |record| {
+            .write(id, self.inner.settings.lease, move |record| {
                 let Some(old) = record.ttl_ms else {
                     return mcp_tasks_core::Change::Keep;
                 };
@@ -221,18 +232,6 @@ impl Engine {
             Some(updated) if updated.record.is_owned_by(epoch) => Ok(()),
             _ => Err(crate::ToolError::new("the task is no longer this run's")),
         }
-    }
-
-    /// One update under a write id of its own.
-    async fn update(
-        &self,
-        id: &TaskId,
-        mutation: impl Fn(&mcp_tasks_core::TaskRecord) -> mcp_tasks_core::Change + Send + Sync + 'static,
-    ) -> Result<Option<Updated>, StoreError> {
-        self.inner
-            .store
-            .update(id, self.now(), self.write_id(), Arc::new(mutation))
-            .await
     }
 }
 

@@ -16,7 +16,7 @@ pub use crate::argument::{Args, Arguments, ToolArgument};
 pub use crate::caller::{Caller, Denied};
 use crate::context::ToolContext;
 pub use crate::descriptor::{
-    SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
+    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
 };
 pub use crate::error::ToolError;
 pub use crate::form::{ElicitChoice, ElicitField, ElicitForm};
@@ -257,5 +257,37 @@ impl Direct {
         responses: std::collections::BTreeMap<String, mcp_tasks_core::Json>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         Ok(self.0.engine.answer(id, &Self::client()?, responses).await?)
+    }
+}
+
+/// The tokens of synchronous calls, all of one call of one anonymous caller, for the project's own benchmarks and fuzzing.
+#[derive(Debug)]
+pub struct Tokens(crate::request_state::RequestStateCodec);
+
+impl Tokens {
+    /// Tokens under `keys`, as the configuration has them.
+    pub fn new(keys: &str) -> Result<Self, String> {
+        let ttl = std::time::Duration::from_secs(300);
+        crate::request_state::RequestStateCodec::new(keys, ttl).map(Self)
+    }
+
+    fn binding() -> crate::request_state::Binding<'static> {
+        crate::request_state::Binding {
+            principal: None,
+            method: "tools/call",
+            tool: "tool",
+            arguments: mcp_tasks_core::Fingerprint::of("arguments", "", None),
+        }
+    }
+
+    /// Seals, as a call that asks does.
+    pub fn seal(&self, now: mcp_tasks_core::Timestamp, state: &[u8]) -> Result<String, Box<dyn std::error::Error>> {
+        Ok(self.0.seal(&Self::binding(), now, state)?)
+    }
+
+    /// Opens, as a call that is retried does.
+    #[must_use]
+    pub fn open(&self, now: mcp_tasks_core::Timestamp, token: &str) -> Option<Vec<u8>> {
+        self.0.open(&Self::binding(), now, token).map(|(state, _)| state)
     }
 }

@@ -202,3 +202,6 @@ impl RequestStateCodec {
         (now <= expiry).then_some((state, expiry))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_tasks_core::{MemoryStore, Principal, TaskStore};
 use rmcp::ServerHandler;
@@ -26,7 +27,7 @@ pub(crate) type PrincipalHook = Arc<dyn Fn(&rmcp::model::Extensions) -> Option<P
 /// A program has one of these. [`Server`](crate::Server) serves it over HTTP or stdio. A program with an rmcp server of
 /// its own wraps that server's handler with it instead, see [`wrap`](Self::wrap).
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::TaskRuntime;
 ///
 /// let runtime = TaskRuntime::builder().build()?;
@@ -80,6 +81,13 @@ impl TaskRuntime {
     #[must_use]
     pub fn handler(&self) -> TaskServer<NoHandler> {
         TaskServer::new(self.clone(), NoHandler::default())
+    }
+
+    /// Stops taking on tasks and waits, at most for `patience`, for the executions that run; those that are left then are
+    /// stopped, and their number is returned. [`Server::serve`](crate::Server::serve) does this by itself; it is for a
+    /// program that serves a [`wrap`](Self::wrap)ped handler in its own way.
+    pub async fn shutdown(&self, patience: Duration) -> usize {
+        self.engine.drain(patience).await
     }
 
     /// The names of the tools, in the order in which they are listed.
@@ -160,7 +168,7 @@ impl TaskRuntimeBuilder {
     /// front has put it. Without a hook, where it returns `None`, and on stdio, callers are anonymous, and anonymous
     /// callers own each other's tasks.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use mcp_tasks::{Principal, TaskRuntime};
     ///
     /// #[derive(Clone)]

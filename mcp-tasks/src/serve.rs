@@ -215,8 +215,10 @@ impl<H: ServerHandler> Server<H> {
     pub async fn serve_until(mut self, stop: CancellationToken) -> Result<()> {
         let runtime = self.runtime.clone();
         let ready = self.on_ready.take();
+        let engine = runtime.engine.clone();
         let ready = move |place: &str| {
             tracing::info!(place, "serving");
+            engine.start_background();
             if let Some(ready) = ready {
                 ready(place);
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mcp_tasks_core::duration::{PollInterval, Ttl, parse_duration};
 
 use crate::config::Config;
+use crate::request_state::RequestStateCodec;
 use crate::start::{Problems, StartError};
 
 /// Every key of the server itself begins with it.
@@ -167,7 +168,7 @@ impl Settings {
                 Ok(text.to_owned())
             }
         });
-        let request_state_keys = reader.optional(REQUEST_STATE_KEYS, secret);
+        let request_state_keys = reader.described(REQUEST_STATE_KEYS, sealing_keys);
         let request_state_ttl = reader.parsed(REQUEST_STATE_TTL, "PT5M", parse_duration);
         let quota_open_per_principal = reader.optional(QUOTA_OPEN, limit);
         let quota_running = reader.optional(QUOTA_RUNNING, limit);
@@ -207,6 +208,12 @@ fn secret(text: &str) -> Result<Secret, &'static str> {
     }
 }
 
+/// Keys that can be used; the error does not show them.
+fn sealing_keys(text: &str) -> Result<Secret, String> {
+    RequestStateCodec::new(text, Duration::ZERO)?;
+    Ok(Secret(text.to_owned()))
+}
+
 fn list(text: &str) -> Result<Vec<String>, &'static str> {
     let items: Vec<String> = text.split(',').map(|item| item.trim().to_owned()).collect();
     if items.iter().any(String::is_empty) {
@@ -239,6 +246,20 @@ impl Reader<'_> {
         match self.optional(key, &parse)? {
             Some(value) => Some(value),
             None => parse(default).ok(),
+        }
+    }
+
+    /// A secret whose error does not show it.
+    fn described<T, E: fmt::Display>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, E>) -> Option<Option<T>> {
+        let Some(found) = self.problems.note(self.config.find(key))? else {
+            return Some(None);
+        };
+        match parse(&found.value) {
+            Ok(value) => Some(Some(value)),
+            Err(error) => {
+                self.problems.add(format!("`{key}` ({}): {error}", found.origin));
+                None
+            }
         }
     }
 

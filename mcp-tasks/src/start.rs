@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Why a server does not start.
 ///
 /// Mistakes in tools and configuration are collected, so that one start shows all of them.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// Tools or configuration are not right.
@@ -33,6 +33,13 @@ pub enum StartError {
         /// What is wrong there. The line itself is not shown, because it may hold a secret.
         message: String,
     },
+}
+
+/// The same words as `Display`, with the causes: it is what a `main` that returns this error prints.
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::engine::error_chain(self))
+    }
 }
 
 impl StartError {

@@ -61,7 +61,7 @@ impl<T: fmt::Debug> fmt::Debug for State<T> {
 }
 
 /// What the application gave, by type.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct StateMap {
     values: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
 }

@@ -9,12 +9,16 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::runtime::TaskRuntime;
 
+mod admission;
 mod call;
 mod custom;
 mod declared;
 mod list;
 mod tasks;
 mod wire;
+
+#[cfg(feature = "testing")]
+pub(crate) use admission::{Admission, admit};
 
 /// An rmcp [`ServerHandler`] that answers for the tools and tasks of a [`TaskRuntime`], and hands everything else to the
 /// handler it wraps.
@@ -26,7 +30,7 @@ mod wire;
 ///   wrapped handler if it advertises tasks of its own.
 /// * `server/discover` advertises the extension besides what the wrapped handler advertises.
 ///
-/// ```
+/// ```standalone_crate
 /// use mcp_tasks::TaskRuntime;
 /// use rmcp::ServerHandler;
 ///

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mcp_tasks::__private::Direct;
 use mcp_tasks::prelude::*;
 use mcp_tasks::{Config, MemoryStore, TaskId, TaskStore};
@@ -153,8 +153,10 @@ fn replay(c: &mut Criterion) {
     let setup = must(setup());
     let mut group = c.benchmark_group("replay of answers");
     let mut number = 0_u128;
-    for answers in [1, 10, 100] {
+    for answers in [1, 10, 100, 1_000] {
         let parked = must(runtime.block_on(setup.parked_after(answers)));
+        // What an answer costs is the same however many there are: a replay must not be quadratic.
+        group.throughput(Throughput::Elements(u64::from(answers)));
         group.bench_with_input(BenchmarkId::from_parameter(answers), &parked, |b, parked| {
             b.iter_batched(
                 || {

@@ -20,6 +20,15 @@ struct Slot {
     delivered: bool,
 }
 
+/// Whether a run is held where it adds to the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Never,
+    AfterEntry,
+    /// It added an entry.
+    Held,
+}
+
 /// Replays a ledger to one run of a body, and records what the run adds.
 ///
 /// The machine is synchronous: whoever polls the body calls it from within the `ctx` futures, and asks it between polls
@@ -83,6 +92,7 @@ pub struct Cursor {
     /// Ordinals by the key their question was published under.
     keys: BTreeMap<Box<str>, u32>,
     unsaved: bool,
+    hold: Hold,
     /// The bytes of all responses.
     bytes: usize,
     mismatch: Option<Mismatch>,
@@ -127,6 +137,7 @@ impl Cursor {
             running: 0,
             keys,
             unsaved: false,
+            hold: Hold::Never,
             bytes: ledger.entries().iter().map(|entry| entry.response.get().len()).sum(),
             mismatch: None,
             fault: None,
@@ -313,6 +324,9 @@ impl Cursor {
             self.fault.get_or_insert(Fault::LedgerFull);
             return;
         }
+        if self.hold == Hold::AfterEntry {
+            self.hold = Hold::Held;
+        }
         let entry = Entry {
             ordinal,
             kind,
@@ -344,6 +358,6 @@ impl Cursor {
         if !self.live {
             self.waiting = true;
         }
-        self.live && self.mismatch.is_none() && self.fault.is_none()
+        self.live && !self.is_held() && self.mismatch.is_none() && self.fault.is_none()
     }
 }

@@ -386,6 +386,40 @@ fn a_wait_ends_at_the_instant_that_was_recorded() {
 }
 
 #[test]
+fn a_run_that_is_held_after_an_entry_starts_nothing_more_and_delivers_what_it_has() {
+    let mut run = Cursor::new(&Ledger::default());
+    run.hold_after_entry();
+    take(&mut run, 5);
+    assert!(run.begin_step() && run.begin_step(), "nothing was added yet");
+    run.finish_step(0, "a", print("step", "a"), json("a"));
+    assert!(run.is_held() && run.is_stepping());
+    assert!(!run.begin_step());
+    assert_eq!(ask(&mut run, 2, "q", None), Asked::Pending);
+    assert!(!run.is_asking());
+    let at = Timestamp::from_millis;
+    assert_eq!(run.sleep(3, print("sleep", ""), at(2), at(1)), Slept::Held);
+    let fact = run.record(4, EntryKind::Now, "", print("now", ""), || json("never"));
+    assert_eq!(fact, Looked::Held);
+
+    run.finish_step(1, "b", print("step", "b"), json("b"));
+    let written = run.ledger();
+    run.saved(&written);
+    assert!(is_delivered(&step(&mut run, 0, "a")) && is_delivered(&step(&mut run, 1, "b")));
+
+    let mut again = Cursor::new(&run.ledger());
+    again.hold_after_entry();
+    take(&mut again, 5);
+    assert!(is_delivered(&step(&mut again, 0, "a")) && is_delivered(&step(&mut again, 1, "b")));
+    assert!(
+        !again.is_held() && again.begin_step(),
+        "what is recorded does not hold it"
+    );
+
+    run.release();
+    assert!(run.begin_step());
+}
+
+#[test]
 fn a_ledger_may_have_gaps() {
     let mut run = Cursor::new(&ledger(&[(7, "step", "a", Some(0), 9)]));
     take(&mut run, 9);

@@ -52,10 +52,10 @@ pub enum ElicitError {
         /// What serde said.
         detail: String,
     },
-    /// The question was put outside the tool's own future, such as in a spawned task.
+    /// The question was put outside the tool's own future, such as in a spawned task or inside a step.
     #[error(
-        "a question was asked outside the tool's own future (in a spawned task, or after the tool returned); ask it in \
-         the function itself, or with join!"
+        "a question was asked outside the tool's own future (inside a step, in a spawned task, or after the tool \
+         returned); ask it in the function itself, or with join!"
     )]
     Detached,
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mcp_tasks_core::form::FormSchema;
 use mcp_tasks_core::{ElicitAnswer, InputKind, Json};
+use rmcp::model::{ElicitationSchema, InputRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -62,6 +63,19 @@ fn request<P: Serialize>(kind: InputKind, params: &P) -> Result<Json, ElicitErro
     .map_err(ElicitError::invalid)
 }
 
+/// As [`request`], for what the author wrote: it is asked only if rmcp can put it on the wire. One that it cannot would be
+/// a task that nobody can look at any more.
+fn checked_request<P: Serialize>(kind: InputKind, params: &P) -> Result<Json, ElicitError> {
+    let request = request(kind, params)?;
+    match request.decode::<InputRequest>() {
+        Ok(_) => Ok(request),
+        Err(_) => Err(ElicitError::invalid(format_args!(
+            "its params are not those of {}",
+            kind.method()
+        ))),
+    }
+}
+
 fn form_request(message: &str, schema: Result<Json, ElicitError>) -> Result<Json, ElicitError> {
     request(
         InputKind::Form,
@@ -89,14 +103,14 @@ pub(super) fn free_form(run: Arc<Run>, message: String, schema: &Value) -> Askin
 
 pub(super) fn url(run: Arc<Run>, message: String, url: &str) -> Asking<Elicited<()>> {
     let params = json!({"mode": "url", "message": message, "url": url});
-    let request = request(InputKind::Url, &params);
+    let request = checked_request(InputKind::Url, &params);
     Asking::new(run, InputKind::Url, message, request, |answer| {
         elicited(answer, |_| Ok(()))
     })
 }
 
 pub(super) fn sampling<R: DeserializeOwned>(run: Arc<Run>, params: &impl Serialize) -> Asking<R> {
-    let request = request(InputKind::Sampling, params);
+    let request = checked_request(InputKind::Sampling, params);
     Asking::new(run, InputKind::Sampling, "a completion".to_owned(), request, decoded)
 }
 
@@ -123,6 +137,12 @@ fn elicited<T>(
 /// A form's schema, if it is one the protocol allows.
 fn check(schema: &str) -> Result<Json, ElicitError> {
     FormSchema::parse(schema).map_err(ElicitError::invalid)?;
+    // What rmcp cannot put on the wire would be a task that nobody can look at any more.
+    serde_json::from_str::<ElicitationSchema>(schema).map_err(|error| {
+        ElicitError::invalid(format_args!(
+            "the schema is not one the protocol's own types can hold: {error}"
+        ))
+    })?;
     serde_json::from_str(schema).map_err(ElicitError::invalid)
 }
 

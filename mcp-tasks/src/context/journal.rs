@@ -2,17 +2,16 @@
 //! point of deferral.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use mcp_tasks_core::{EntryKind, Fingerprint, InputKind, Json, Looked, Slept, Timestamp};
 use rmcp::ErrorData;
 use serde::de::DeserializeOwned;
 
-use crate::ToolError;
 use crate::engine::{Deferral, Run};
+use crate::{Timer, ToolError};
 
 /// The place of such a call.
 struct Place {
@@ -44,8 +43,8 @@ impl Place {
     fn ordinal(&self) -> Result<u32, ToolError> {
         self.ordinal.filter(|_| self.run.is_polling()).ok_or_else(|| {
             ToolError::new(
-                "a call on the context was made outside the tool's own future (in a spawned task, or after the tool \
-                 returned); make it in the function itself, or with join!",
+                "a call on the context was made outside the tool's own future (inside a step, in a spawned task, or after \
+                 the tool returned); make it in the function itself, or with join!",
             )
         })
     }
@@ -115,7 +114,7 @@ pub(super) fn random<const N: usize>(
 pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = Result<(), ToolError>> + Send + use<> {
     let place = Place::take(run, EntryKind::Sleep);
     async move {
-        let mut timer: Option<(Timestamp, Pin<Box<tokio::time::Sleep>>)> = None;
+        let mut timer: Option<(Timestamp, Timer)> = None;
         poll_fn(|cx| {
             let ordinal = place.ordinal()?;
             loop {
@@ -129,26 +128,15 @@ pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = R
                         return Poll::Ready(Ok(()));
                     }
                     Slept::Until(wake) => {
-                        let timer = match &mut timer {
-                            Some((at, timer)) if *at == wake => timer,
-                            _ => {
-                                let left = wake.saturating_since(now);
-                                &mut timer.insert((wake, Box::pin(tokio::time::sleep(left)))).1
-                            }
+                        let (_, until) = match timer.take_if(|(at, _)| *at == wake) {
+                            Some(same) => timer.insert(same),
+                            None => timer.insert((wake, place.run.timer(wake))),
                         };
                         // The run is also woken when it moves on, as the wait may have to be looked at again then.
                         place.run.wait(ordinal, cx.waker());
-                        if timer.as_mut().poll(cx).is_pending() {
-                            return Poll::Pending;
-                        }
+                        ready!(until.as_mut().poll(cx));
                         // The clock may be a little behind the timer: look again, with a timer of what is left.
-                        timer
-                            .as_mut()
-                            .reset(tokio::time::Instant::now() + Duration::from_millis(1));
-                        if place.run.now() < wake {
-                            let _ = timer.as_mut().poll(cx);
-                            return Poll::Pending;
-                        }
+                        timer = None;
                     }
                     _ => {
                         place.run.wait(ordinal, cx.waker());

@@ -16,8 +16,8 @@ use rmcp::model::CallToolResult;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::ToolError;
-use crate::engine::Run;
+use crate::engine::{Run, apart};
+use crate::{Timer, ToolError};
 
 /// The result of a step as the ledger keeps it.
 #[derive(Serialize, Deserialize)]
@@ -57,8 +57,11 @@ impl<T> Kept<T> {
 /// use std::time::Duration;
 /// use mcp_tasks::Retry;
 ///
+/// # async fn fetch(url: &str) -> Result<String, std::io::Error> { Ok(url.to_owned()) }
+/// # async fn f(ctx: mcp_tasks::ToolContext, url: String) -> Result<(), mcp_tasks::ToolError> {
 /// let patient = Retry::times(5).first_delay(Duration::from_millis(200)).longest_delay(Duration::from_secs(10));
-/// # let _ = patient;
+/// let page = ctx.step_with_retry("fetch", patient, || fetch(&url)).await?;
+/// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -116,8 +119,10 @@ pub struct Step<T, F, Fut> {
 /// What the step is at, after it was allowed to start.
 enum Doing<Fut> {
     Nothing,
+    /// The call of the work, which may panic.
+    Calling,
     Work(Pin<Box<Fut>>),
-    Waiting(Pin<Box<tokio::time::Sleep>>),
+    Waiting(Timer),
 }
 
 // The work is called and never polled in place; its future is boxed.
@@ -146,14 +151,14 @@ impl<T, F, Fut> Step<T, F, Fut> {
         }
     }
 
-    /// Does the work again when it fails, before the error is kept.
-    pub fn retry(mut self, retry: Retry) -> Self
+    pub(super) fn retrying(run: Arc<Run>, name: &str, retry: Retry, work: F) -> Self
     where
         F: FnMut() -> Fut,
     {
-        self.call = |work| work.as_mut().map(|work| work());
-        self.delays = Some(retry.delays());
-        self
+        let mut step = Self::new(run, name, work);
+        step.call = |work| work.as_mut().map(|work| work());
+        step.delays = Some(retry.delays());
+        step
     }
 }
 
@@ -175,24 +180,26 @@ where
             match &mut this.doing {
                 Doing::Nothing => match ready!(place.look(cx)) {
                     Some(kept) => return Poll::Ready(place.decode(&kept)),
-                    None => match (this.call)(&mut this.work) {
-                        Some(work) => this.doing = Doing::Work(Box::pin(work)),
-                        None => return Poll::Ready(Err(place.gone())),
-                    },
+                    None => this.doing = Doing::Calling,
                 },
                 Doing::Waiting(delay) => {
                     ready!(delay.as_mut().poll(cx));
-                    match (this.call)(&mut this.work) {
+                    this.doing = Doing::Calling;
+                }
+                Doing::Calling => {
+                    place.show_call();
+                    match apart(|| (this.call)(&mut this.work)) {
                         Some(work) => this.doing = Doing::Work(Box::pin(work)),
-                        None => return Poll::Ready(Err(place.gone())),
+                        None => return Poll::Ready(Err(gone())),
                     }
                 }
                 Doing::Work(work) => {
-                    let outcome = ready!(work.as_mut().poll(cx));
+                    let outcome = ready!(apart(|| work.as_mut().poll(cx)));
                     if outcome.is_err()
                         && let Some(delay) = this.delays.as_mut().and_then(Iterator::next)
                     {
-                        this.doing = Doing::Waiting(Box::pin(tokio::time::sleep(delay)));
+                        let until = place.run.now().saturating_add(delay);
+                        this.doing = Doing::Waiting(place.run.timer(until));
                         continue;
                     }
                     let kept = Json::of(&Kept::of(outcome)).map_err(|error| {
@@ -202,10 +209,7 @@ where
                         ))
                     })?;
                     this.doing = Doing::Nothing;
-                    place
-                        .run
-                        .cursor()
-                        .finish_step(place.ordinal, &place.name, place.fingerprint, kept);
+                    place.keep(kept);
                 }
             }
         }
@@ -214,7 +218,7 @@ where
 
 impl<T, F, Fut> Drop for Step<T, F, Fut> {
     fn drop(&mut self) {
-        if let (Ok(place), Doing::Work(_) | Doing::Waiting(_)) = (&self.place, &self.doing) {
+        if let (Ok(place), Doing::Calling | Doing::Work(_) | Doing::Waiting(_)) = (&self.place, &self.doing) {
             place.run.cursor().abandon_step();
         }
     }
@@ -263,19 +267,31 @@ impl Place {
         }
     }
 
-    /// For a step that is polled after it ended, which no well-behaved body does.
-    fn gone(&self) -> ToolError {
-        self.run.cursor().abandon_step();
-        ToolError::protocol(ErrorData::internal_error("a step was polled after it ended", None))
+    /// The step's work is about to be called.
+    fn show_call(&self) {
+        if let Some(watch) = self.run.watcher() {
+            watch.step_called(self.ordinal, &self.name);
+        }
+    }
+
+    /// Hands the result over to the ledger.
+    fn keep(&self, result: Json) {
+        if let Some(watch) = self.run.watcher() {
+            watch.step_kept(self.ordinal);
+        }
+        self.run
+            .cursor()
+            .finish_step(self.ordinal, &self.name, self.fingerprint, result);
     }
 
     fn decode<T: DeserializeOwned>(&self, kept: &Json) -> Result<T, ToolError> {
         kept.decode::<Kept<T>>()
             .map_err(|error| {
-                ToolError::new(format_args!(
-                    "the kept result of step {:?} does not fit its type any more: {error}",
+                let message = format!(
+                    "handler changed: the kept result of step {:?} does not fit its type any more: {error}",
                     self.name
-                ))
+                );
+                ToolError::protocol(ErrorData::invalid_params(message, None))
             })?
             .into_result()
     }
@@ -287,9 +303,14 @@ impl Drop for Place {
     }
 }
 
+/// For a step that is polled after it ended, which no well-behaved body does.
+fn gone() -> ToolError {
+    ToolError::protocol(ErrorData::internal_error("a step was polled after it ended", None))
+}
+
 fn detached() -> ToolError {
     ToolError::new(
-        "a step was taken outside the tool's own future (in a spawned task, or after the tool returned); take it in the \
-         function itself, or with join!",
+        "a step was taken outside the tool's own future (inside another step, in a spawned task, or after the tool \
+         returned); take it in the function itself, or with join!",
     )
 }

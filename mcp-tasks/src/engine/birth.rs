@@ -10,7 +10,9 @@ use rmcp::model::CallToolResult;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use super::call::cancelled;
 use super::{Engine, NewTask, lock, store_failed};
 use crate::context::ProgressUpdate;
 
@@ -80,14 +82,32 @@ impl Engine {
     /// Starts the work at once. If it ends within `grace` its result is the answer and nothing is stored; otherwise, and
     /// when it asks a question, the same running work becomes a task.
     ///
+    /// When `gone` fires, or this future is dropped, before there is a task, nobody would learn of it: the work stops.
+    ///
     /// # Errors
     /// As [`create`](Self::create), and the JSON-RPC error of work that ended within the grace.
-    pub(crate) async fn start_with_grace(&self, new: NewTask<'_>, grace: Duration) -> Result<Started, ErrorData> {
-        let record = self.admit(&new)?;
+    pub(crate) async fn start_with_grace(
+        &self,
+        new: NewTask<'_>,
+        grace: Duration,
+        gone: CancellationToken,
+    ) -> Result<Started, ErrorData> {
+        let record = Arc::new(self.admit(&new)?);
         let (tell, told) = oneshot::channel();
-        self.spawn_execution(Arc::new(record), Some(Birth::new(grace, tell)));
-        told.await
-            .unwrap_or_else(|_| Err(ErrorData::internal_error("The work stopped without a result", None)))
+        let birth = Arc::new(Birth::new(grace, tell));
+        self.spawn_execution(record.clone(), Some(birth.clone()));
+        let _abandon = Abandon {
+            engine: self,
+            birth,
+            record,
+        };
+        tokio::select! {
+            biased;
+            told = told => {
+                told.unwrap_or_else(|_| Err(ErrorData::internal_error("The work stopped without a result", None)))
+            }
+            () = gone.cancelled() => Err(cancelled()),
+        }
     }
 
     /// Makes the work a task: stores its record, with what the run recorded so far, and answers the call. `false` when the
@@ -105,6 +125,8 @@ impl Engine {
         };
         let mut record = record.clone();
         record.ledger = ledger;
+        // The grace may have been longer than what is left of the lease that was taken before it.
+        record.execution.lease_until = Some(self.claim().lease_until);
         if let Some(report) = report.map(|report| report.to_report()) {
             record.progress = Some(report.progress);
             record.status_message = Some(report.message);
@@ -128,6 +150,26 @@ impl Engine {
                 let _ = tell.send(Err(store_failed(&error)));
                 false
             }
+        }
+    }
+}
+
+/// Stops work that is no task yet, once the call no longer waits for it.
+struct Abandon<'a> {
+    engine: &'a Engine,
+    birth: Arc<Birth>,
+    record: Arc<TaskRecord>,
+}
+
+impl Drop for Abandon<'_> {
+    fn drop(&mut self) {
+        // Whoever answered the call has taken it, and what was made a task stays one.
+        if self.birth.take().is_none() {
+            return;
+        }
+        self.engine.inner.quota.give_back(&self.record);
+        if let Some(running) = lock(&self.engine.inner.running).get(&self.record.task_id) {
+            running.token.cancel();
         }
     }
 }

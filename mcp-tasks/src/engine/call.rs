@@ -134,6 +134,9 @@ impl Engine {
             } => {
                 let mut round = self.open_round(&binding, state, &tool).await?;
                 round.answer(responses);
+                // Each request says for itself what its client can be asked (2026-07-28, "Multi Round-Trip Requests",
+                // "Server Requirements").
+                round.refuse_what_is_beyond(&ClientCapabilities::new(call.client.capabilities.clone()));
                 if !round.open.is_empty() {
                     return self.ask_in_rounds(&binding, round);
                 }
@@ -281,6 +284,7 @@ impl Engine {
 
     /// Marks a state as used, in the store, so that every node knows.
     async fn use_up(&self, state: &str, expiry: Timestamp) -> Result<(), ErrorData> {
+        self.start_sweeping();
         let now = self.now();
         let print = Fingerprint::of("request-state", "", Some(&Value::from(state)));
         let nothing = Json::from(serde_json::value::RawValue::NULL.to_owned());
@@ -307,6 +311,6 @@ impl Engine {
     }
 }
 
-fn cancelled() -> ErrorData {
+pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error("the call was cancelled", None)
 }

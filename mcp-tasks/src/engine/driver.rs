@@ -4,7 +4,6 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -67,17 +66,20 @@ pub(crate) trait Sink: Send {
     fn write(&self, ledger: Option<Ledger>, reports: Vec<ProgressUpdate>) -> BoxFuture<'static, Written>;
 }
 
-/// Drives `body` to its end, or until the token of `run` fires or `expired` resolves. The body is dropped when this
-/// returns.
+/// Drives `body` to its end, or until the token of `run` fires or `stopped` resolves, with how the run ends then. The body
+/// is dropped when this returns.
 pub(crate) async fn drive<S: Sink>(
     run: &Run,
     body: Body,
     sink: &S,
-    expired: impl Future<Output = ()> + Send,
+    stopped: impl Future<Output = Ending> + Send,
 ) -> Ending {
+    // However the run ends, work that it left behind on other threads learns of it.
+    let _ended = run.token.clone().drop_guard();
     let mut body = Guarded(Some(body));
-    let waker = Waker::from(Arc::clone(&run.root));
-    let mut expired = pin!(expired);
+    let waker = run.waker();
+    let mut blocked: Option<Instant> = None;
+    let mut stopped = pin!(stopped);
     let mut write: Option<(BoxFuture<'static, Written>, Option<Ledger>)> = None;
     let mut reported: Option<Instant> = None;
     run.root.woken.store(true, Ordering::Release);
@@ -89,20 +91,17 @@ pub(crate) async fn drive<S: Sink>(
             match body.poll(run, &waker) {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(outcome)) => returned = Some(outcome),
-                Err(panic) => panicked = Some(Ending::Panicked(panic)),
+                Err(panic) => panicked = Some(Next::End(Ending::Panicked(panic))),
             }
         }
-        let next = match panicked {
-            Some(panicked) => Next::End(panicked),
-            None => look(run, returned, write.is_some(), &waker),
-        };
-        match next {
+        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), &waker)) {
             Next::End(ending) => {
-                // What is on its way arrives first: given up halfway its reports would be lost, or come after the end.
+                // What is on its way arrives first: given up halfway its reports would be lost or come after the end, and
+                // a task that is being created would be there and never end.
                 tokio::select! {
                     biased;
                     () = run.token.cancelled() => {}
-                    () = &mut expired => {}
+                    _ = &mut stopped => {}
                     () = landed(write) => {}
                 }
                 return ending;
@@ -112,9 +111,21 @@ pub(crate) async fn drive<S: Sink>(
                 run.root.woken.store(true, Ordering::Release);
                 continue;
             }
-            Next::Wait => {}
+            Next::Wait => blocked = None,
+            Next::Blocked => {
+                let since = *blocked.get_or_insert_with(Instant::now);
+                if since.elapsed() >= LONG_BLOCKED {
+                    // Once only: the next time is an age away.
+                    blocked = Some(since + Duration::from_secs(u64::from(u32::MAX)));
+                    tracing::warn!(
+                        "a replay waits for something outside the context (a timer, a socket, a token) before it can go on; \
+                         if the tool has changed it may wait until the task expires. Use ctx.sleep and ctx.step for what the \
+                         tool waits for"
+                    );
+                }
+            }
         }
-        let mut wake_at = None;
+        let mut wake_at = blocked.map(|since| since + LONG_BLOCKED);
         if write.is_none() {
             let now = Instant::now();
             let first_due = sink.first_write_due();
@@ -134,13 +145,14 @@ pub(crate) async fn drive<S: Sink>(
                 wake_at = first_due
                     .into_iter()
                     .chain(run.has_reports().then_some(report_due))
+                    .chain(wake_at)
                     .min();
             }
         }
         tokio::select! {
             biased;
             () = run.token.cancelled() => return Ending::Cancelled,
-            () = &mut expired => return Ending::Expired,
+            ending = &mut stopped => return ending,
             (written, ledger) = in_flight(&mut write) => {
                 write = None;
                 if written == Written::Fenced {
@@ -162,7 +174,12 @@ enum Next {
     End(Ending),
     PollAgain,
     Wait,
+    /// Recorded answers wait, and only something outside the context can bring the body on.
+    Blocked,
 }
+
+/// After how long the log says that a replay waits: longer than ordinary work between two calls on the context.
+const LONG_BLOCKED: Duration = Duration::from_secs(10);
 
 /// Asks the cursor, in the order that its documentation gives, what is to be done after a poll.
 fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing: bool, waker: &Waker) -> Next {
@@ -176,8 +193,14 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
             Some(_) if cursor.can_suspend() => return Next::End(Ending::Suspended(cursor.suspend())),
             Some(outcome) => {
                 cursor.finish();
-                if cursor.mismatch().is_none() {
-                    return Next::End(Ending::Returned(outcome));
+                match cursor.mismatch() {
+                    None => return Next::End(Ending::Returned(outcome)),
+                    // An error says more than that the body did not get as far as before: it is why.
+                    Some(mismatch) if outcome.is_err() => {
+                        tracing::warn!(%mismatch, "the tool failed before it was where it had been");
+                        return Next::End(Ending::Returned(outcome));
+                    }
+                    Some(_) => {}
                 }
             }
             None if cursor.settle() => return Next::PollAgain,
@@ -185,7 +208,12 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
             None if run.is_deferred() && !cursor.is_stepping() => {
                 return Next::End(Ending::Deferred(cursor.ledger()));
             }
-            None if cursor.is_blocked() && !writing && !run.can_be_woken(waker) => cursor.stalled(),
+            None if cursor.is_blocked() && !writing => {
+                if run.can_be_woken(waker) {
+                    return Next::Blocked;
+                }
+                cursor.stalled();
+            }
             None => {}
         }
     }

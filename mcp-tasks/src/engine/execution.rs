@@ -1,7 +1,6 @@
 //! One execution of a task: the body is run from the top against the ledger, and its end is written.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcp_tasks_core::{Change, Fingerprint, Json, Mismatch, StoreError, Suspension, TaskRecord};
 use rmcp::ErrorData;
@@ -56,7 +55,7 @@ impl Outcome {
 
 impl Engine {
     /// Runs the execution that `record` was stored for, or will be, if `birth` says so.
-    pub(super) async fn execute(&self, record: &Arc<TaskRecord>, token: CancellationToken, birth: Option<Birth>) {
+    pub(super) async fn execute(&self, record: &Arc<TaskRecord>, token: CancellationToken, birth: Option<Arc<Birth>>) {
         let span = tracing::info_span!(
             "task",
             task_id = %record.task_id,
@@ -65,14 +64,31 @@ impl Engine {
             traceparent = record.trace.as_ref().map(|trace| &*trace.traceparent),
         );
         async {
+            if record.execution.epoch > 1 && !self.is_current(record).await {
+                tracing::info!("the task ended before this execution started");
+                return;
+            }
             tracing::info!("execution started");
             match self.prepare(record) {
-                Ok(tool) => self.run(record, &tool, token, birth.map(Arc::new)).await,
+                Ok(tool) => self.run(record, &tool, token, birth).await,
                 Err(outcome) => self.end(record, outcome, None).await,
             }
         }
         .instrument(span)
         .await;
+    }
+
+    /// Whether a resumed execution is still to run. Between the write that resumed the task and this one's being known
+    /// here, a cancellation may have come and gone without finding anything to stop.
+    async fn is_current(&self, record: &TaskRecord) -> bool {
+        match self.inner.store.get(&record.task_id, self.now()).await {
+            Ok(present) => present.is_some_and(|present| present.is_owned_by(record.execution.epoch)),
+            // It cannot be told now; the execution's writes will tell.
+            Err(error) => {
+                tracing::debug!(error = %error_chain(&error), "cannot tell whether the task was cancelled meanwhile");
+                true
+            }
+        }
     }
 
     /// The tool, if this build still has the one the task was created for.
@@ -141,8 +157,8 @@ impl Engine {
             record: record.clone(),
             birth: birth.clone(),
         };
-        let ending = drive(&run, body, &sink, self.expired(record)).await;
-        let report = run.take_reports().pop();
+        let ending = drive(&run, body, &sink, self.watch(record, birth.as_deref())).await;
+        let report = run.last_report();
         let ended = match ending {
             Ending::Returned(Ok(result)) => Ended::Outcome(Outcome::Completed(Box::new(result))),
             Ending::Returned(Err(error)) => Ended::Outcome(match error.into_outcome() {
@@ -163,7 +179,8 @@ impl Engine {
             }
             Ending::Cancelled => Ended::Stopped,
             Ending::Expired => {
-                tracing::info!("task expired while it ran; it was stopped");
+                let duration_ms = Self::age_ms(record, self.now());
+                tracing::info!(duration_ms, "task expired while it ran; it was stopped");
                 self.inner.quota.give_back(record);
                 Ended::Stopped
             }
@@ -257,28 +274,6 @@ impl Engine {
             // Cancelled, expired or taken over while it ran: what it came to does not count.
             Ok(_) => {}
             Err(error) => given_up(&error),
-        }
-    }
-
-    /// Resolves when the task is past its deadline, wherever that has moved to meanwhile.
-    async fn expired(&self, record: &TaskRecord) {
-        let mut deadline = record.deadline();
-        loop {
-            let Some(at) = deadline else {
-                return std::future::pending().await;
-            };
-            // One millisecond more: at the deadline itself the task is still there.
-            let wait = at.saturating_since(self.now()) + Duration::from_millis(1);
-            tokio::time::sleep(wait).await;
-            match self.inner.store.get(&record.task_id, self.now()).await {
-                Ok(Some(record)) => deadline = record.deadline(),
-                Ok(None) => return,
-                // Whether it was extended cannot be told now: the writes of this execution will be refused if not.
-                Err(error) => {
-                    tracing::warn!(error = %error_chain(&error), "cannot tell whether the task has expired");
-                    tokio::time::sleep(self.inner.settings.lease).await;
-                }
-            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use mcp_tasks_core::{InputKind, InputRequest, Json, Refusal};
+use mcp_tasks_core::{InputKind, InputRequest, Json, Refusal, TaskId};
 use rmcp::RoleServer;
 use rmcp::model::{ElicitRequestParams, InputRequest as WireRequest, ServerRequest};
 use rmcp::service::{Peer, ServiceError};
@@ -17,8 +17,9 @@ impl Round {
     /// # Errors
     /// When the session is gone.
     pub(crate) async fn ask(&mut self, peer: &Peer<RoleServer>) -> Result<(), ServiceError> {
+        let call = &self.id;
         let asked = self.open.iter().map(|request| async move {
-            let answer = match to_server_request(request) {
+            let answer = match to_server_request(call, request) {
                 Ok(request) => peer.send_request(request).await,
                 Err(detail) => Err(ServiceError::McpError(rmcp::ErrorData::internal_error(detail, None))),
             };
@@ -64,14 +65,15 @@ fn unexpected(kind: InputKind) -> String {
 }
 
 /// The question as a request of the server's own.
-fn to_server_request(request: &InputRequest) -> Result<ServerRequest, String> {
+fn to_server_request(call: &TaskId, request: &InputRequest) -> Result<ServerRequest, String> {
     match request.request.decode::<WireRequest>() {
         Ok(WireRequest::Elicitation(mut elicitation)) => {
-            // 2025-11-25 tells URL questions apart by an id, which 2026-07-28 has no more.
+            // 2025-11-25 tells URL questions apart by an id that no other of this server has ("Elicitation", "URL Mode
+            // Elicitation Requests"), which 2026-07-28 has no more.
             if let ElicitRequestParams::UrlElicitationParams { elicitation_id, .. } = &mut elicitation.params
                 && elicitation_id.is_empty()
             {
-                *elicitation_id = request.key.to_string();
+                *elicitation_id = format!("{call}-{}", request.key);
             }
             Ok(ServerRequest::ElicitRequest(elicitation))
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{ExponentialBuilder, Retryable};
 use futures::future::BoxFuture;
 use mcp_tasks_core::{Change, Ledger, StoreError, TaskRecord, Updated};
 use tokio::time::Instant;
@@ -85,32 +84,6 @@ impl Engine {
         record: &TaskRecord,
         mutation: impl Fn(&TaskRecord) -> Change + Send + Sync + 'static,
     ) -> Result<Option<Updated>, StoreError> {
-        // Long enough not to hammer a store that restarts, short enough that a blip is not noticed.
-        const FIRST_DELAY: Duration = Duration::from_millis(20);
-        const LONGEST_DELAY: Duration = Duration::from_secs(2);
-
-        let write = self.write_id();
-        let mutation = Arc::new(mutation);
-        let policy = ExponentialBuilder::default()
-            .with_min_delay(FIRST_DELAY)
-            .with_max_delay(LONGEST_DELAY)
-            .with_jitter()
-            .without_max_times()
-            .with_total_delay(Some(self.inner.settings.lease));
-        (|| {
-            let mutation = mutation.clone();
-            async move {
-                self.inner
-                    .store
-                    .update(&record.task_id, self.now(), write, mutation)
-                    .await
-            }
-        })
-        .retry(policy)
-        .when(StoreError::is_retryable)
-        .notify(|error, delay| {
-            tracing::warn!(error = %error_chain(error), ?delay, "the task store cannot be reached; trying again");
-        })
-        .await
+        self.write(&record.task_id, self.inner.settings.lease, mutation).await
     }
 }

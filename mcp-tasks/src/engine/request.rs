@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::birth::Birth;
 use super::quota::exceeded;
+use super::write::{REQUEST_PATIENCE, patiently};
 use super::{Client, Engine, Running, lock, store_failed};
 use crate::registry::RegisteredTool;
 
@@ -40,6 +41,13 @@ impl Engine {
     /// # Errors
     /// A quota that is used up, a store that fails, a node that is stopping. Nothing was minted then.
     pub(crate) async fn create(&self, new: NewTask<'_>) -> Result<Arc<TaskRecord>, ErrorData> {
+        if let Some((id, _)) = &new.before {
+            // The last round of one call, sent twice: there is the one task already, and it counts once.
+            match self.get(id, new.client.caller.principal()).await {
+                Err(error) if error == unknown_task() => {}
+                known => return known,
+            }
+        }
         let mut left = ID_ATTEMPTS;
         loop {
             left -= 1;
@@ -50,11 +58,19 @@ impl Engine {
                     return Ok(record);
                 }
                 Err(StoreError::AlreadyExists { id }) if new.before.is_some() => {
-                    // The last round of one call, sent twice: there is the one task already.
-                    return self.get(&id, new.client.caller.principal()).await;
+                    // Sent twice at the same time.
+                    let known = self.get(&id, new.client.caller.principal()).await?;
+                    if known.status.is_terminal() {
+                        self.inner.quota.give_back(&known);
+                    }
+                    return Ok(known);
                 }
-                Err(StoreError::AlreadyExists { .. }) if left > 0 => {}
-                Err(error) => return Err(store_failed(&error)),
+                Err(error) => {
+                    self.inner.quota.give_back(&record);
+                    if left == 0 || !matches!(error, StoreError::AlreadyExists { .. }) {
+                        return Err(store_failed(&error));
+                    }
+                }
             }
         }
     }
@@ -84,14 +100,16 @@ impl Engine {
     /// Stores a record that was admitted.
     ///
     /// # Errors
-    /// The store's; the record counts against no quota then.
+    /// The store's; the record counts against no quota then, unless there is another of its id.
     pub(super) async fn mint(&self, record: TaskRecord) -> Result<Arc<TaskRecord>, StoreError> {
-        self.start_sweeping();
-        let created = self.inner.store.create(record.clone()).await;
+        self.start_background();
+        let created = patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await;
         match &created {
             Ok(record) => {
                 tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
             }
+            // What counts under this id now is the task that is there.
+            Err(StoreError::AlreadyExists { .. }) => {}
             Err(_) => self.inner.quota.give_back(&record),
         }
         created
@@ -137,18 +155,25 @@ impl Engine {
         Ok(record)
     }
 
-    /// The task, if it is there and `caller`'s.
+    /// The task, if it is there and `caller`'s. One whose node is gone is taken over first, so that nobody is shown work that
+    /// nobody does.
     ///
     /// # Errors
     /// [`unknown_task`], or a store that fails.
     pub(crate) async fn get(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
-        let record = self
-            .inner
-            .store
-            .get(id, self.now())
-            .await
-            .map_err(|error| store_failed(&error))?;
+        self.start_background();
+        let record = self.owned(id, caller).await?;
+        if !self.is_abandoned(&record, self.now()) {
+            return Ok(record);
+        }
+        self.recover(&record).await.map_err(|error| store_failed(&error))?;
+        self.owned(id, caller).await
+    }
+
+    async fn owned(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
+        let record = self.inner.store.get(id, self.now()).await;
         record
+            .map_err(|error| store_failed(&error))?
             .filter(|record| Principal::is_owner(record.principal.as_deref(), caller))
             .ok_or_else(unknown_task)
     }
@@ -168,7 +193,7 @@ impl Engine {
         let claim = self.claim();
         let capabilities = self.share(ClientCapabilities::new(client.capabilities.clone()));
         let updated = self
-            .update(id, move |record| {
+            .write(id, REQUEST_PATIENCE, move |record| {
                 record.answered(now, &responses, &capabilities, &claim)
             })
             .await
@@ -194,7 +219,7 @@ impl Engine {
     pub(crate) async fn cancel(&self, id: &TaskId) -> Result<(), ErrorData> {
         let now = self.now();
         let updated = self
-            .update(id, move |record| record.cancelled(now))
+            .write(id, REQUEST_PATIENCE, move |record| record.cancelled(now))
             .await
             .map_err(|error| store_failed(&error))?
             .ok_or_else(unknown_task)?;
@@ -212,7 +237,7 @@ impl Engine {
         self.spawn_execution(record, None);
     }
 
-    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Birth>) {
+    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Arc<Birth>>) {
         let token = CancellationToken::new();
         let running = Running {
             epoch: record.execution.epoch,
@@ -231,6 +256,11 @@ impl Engine {
         });
     }
 
+    /// How long ago the task was created, for the log.
+    pub(super) fn age_ms(record: &TaskRecord, now: Timestamp) -> u64 {
+        u64::try_from(now.saturating_since(record.created_at).as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// The task ended: it is logged, and no longer counts for its owner.
     pub(super) fn ended(&self, record: &TaskRecord, now: Timestamp) {
         self.inner.quota.give_back(record);
@@ -238,7 +268,7 @@ impl Engine {
             task_id = %record.task_id,
             tool = %record.tool,
             status = record.status.as_str(),
-            duration_ms = u64::try_from(now.saturating_since(record.created_at).as_millis()).unwrap_or(u64::MAX),
+            duration_ms = Self::age_ms(record, now),
             "task finished"
         );
     }

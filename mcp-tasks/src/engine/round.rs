@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mcp_tasks_core::{Answers, InputRequest, Json, Ledger, Refusal, Suspension, TaskId};
+use mcp_tasks_core::{Answers, ClientCapabilities, InputRequest, Json, Ledger, Refusal, Suspension, TaskId};
 use serde::{Deserialize, Serialize};
 
 /// The state of a call between two runs of its body: in the sealed `requestState`, or in the memory of the call.
@@ -38,6 +38,15 @@ impl Round {
         let taken = Answers::take(&self.ledger, &self.open, responses);
         self.ledger = taken.ledger;
         self.open = taken.open;
+    }
+
+    /// Gives up on the open questions that a client with these capabilities cannot be asked.
+    pub(crate) fn refuse_what_is_beyond(&mut self, capabilities: &ClientCapabilities) {
+        for request in self.open.clone() {
+            if !capabilities.allow(request.kind) {
+                self.refuse(&request.key, &Refusal::capability(request.kind));
+            }
+        }
     }
 
     pub(crate) fn refuse(&mut self, key: &str, refusal: &Refusal) {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Wake, Waker};
 
 use mcp_tasks_core::{ClientCapabilities, Cursor, Ledger, TaskId, Timestamp};
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timer};
 use crate::context::ProgressUpdate;
 
 /// How many reports of one synchronous call may wait for the connection. A body that reports faster than the client
@@ -25,6 +25,23 @@ thread_local! {
 }
 
 static RUNS: AtomicU64 = AtomicU64::new(1);
+
+fn polling_as<T>(number: u64, poll: impl FnOnce() -> T) -> T {
+    struct Restore(u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            POLLING.set(self.0);
+        }
+    }
+    let _restore = Restore(POLLING.replace(number));
+    poll()
+}
+
+/// Runs a part of a step's work, which is outside the run: it is not done again on a replay, so a call on the context
+/// from inside would have no place there, and a question would wait for a step that waits for its answer.
+pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> T {
+    polling_as(0, poll)
+}
 
 /// What the run belongs to.
 #[derive(Debug)]
@@ -60,6 +77,18 @@ pub(crate) struct RunStart<'a> {
     pub(crate) progress: Option<f64>,
 }
 
+/// Sees what a run does; for the test kit.
+pub(crate) trait Watch: Send + Sync {
+    /// The work of the step at `ordinal` is called, for the first time or again.
+    fn step_called(&self, ordinal: u32, name: &str);
+
+    /// The step at `ordinal` ended, and its result goes into the ledger.
+    fn step_kept(&self, ordinal: u32);
+
+    /// A report was taken in.
+    fn reported(&self, update: &ProgressUpdate);
+}
+
 pub(crate) struct Run {
     number: u64,
     pub(crate) carrier: Carrier,
@@ -74,11 +103,14 @@ pub(crate) struct Run {
     /// The wakers of calls on the context that wait, by ordinal.
     waiting: Mutex<BTreeMap<u32, Waker>>,
     reports: Mutex<Reports>,
+    watch: OnceLock<Arc<dyn Watch>>,
 }
 
 #[derive(Default)]
 struct Reports {
     highest: Option<f64>,
+    /// The last one taken in, which is the highest of this run.
+    last: Option<ProgressUpdate>,
     waiting: VecDeque<ProgressUpdate>,
 }
 
@@ -103,7 +135,8 @@ impl Run {
             id: start.id,
             capabilities: start.capabilities,
             deferral: start.deferral,
-            token: start.token,
+            // A child: it fires when the run ends, and the call or task it belongs to may go on in another run.
+            token: start.token.child_token(),
             root: Arc::new(Root::default()),
             clock: start.clock,
             deferred: AtomicBool::new(false),
@@ -111,13 +144,31 @@ impl Run {
             waiting: Mutex::default(),
             reports: Mutex::new(Reports {
                 highest: start.progress,
+                last: None,
                 waiting: VecDeque::new(),
             }),
+            watch: OnceLock::new(),
         })
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// A wait on the run's clock.
+    pub(crate) fn timer(&self, at: Timestamp) -> Timer {
+        self.clock.timer(at)
+    }
+
+    /// Shows the run to `watch`, unless another watches already.
+    #[cfg(feature = "testing")]
+    pub(crate) fn watch(&self, watch: Arc<dyn Watch>) {
+        let _ = self.watch.set(watch);
+    }
+
+    /// Who watches, if somebody does.
+    pub(crate) fn watcher(&self) -> Option<&dyn Watch> {
+        self.watch.get().map(|watch| &**watch)
     }
 
     /// The body has come to the point from which it goes on as a task.
@@ -152,14 +203,7 @@ impl Run {
 
     /// Runs `poll` as the engine's poll of this run's body.
     pub(crate) fn polling<T>(&self, poll: impl FnOnce() -> T) -> T {
-        struct Restore(u64);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                POLLING.set(self.0);
-            }
-        }
-        let _restore = Restore(POLLING.replace(self.number));
-        poll()
+        polling_as(self.number, poll)
     }
 
     /// Whether the caller is inside the engine's poll of this run's body.
@@ -185,14 +229,26 @@ impl Run {
         }
     }
 
+    /// The waker of the body's polls. Not inlined, so that all of them are known to wake the same: two places that make one
+    /// may make it with two tables of functions.
+    #[inline(never)]
+    pub(crate) fn waker(&self) -> Waker {
+        Waker::from(Arc::clone(&self.root))
+    }
+
     /// Whether something besides this run's own waiting calls could wake the body. A combinator that wraps wakers
     /// counts as such, so `true` may be said too often, and `false` never.
     pub(crate) fn can_be_woken(&self, waker: &Waker) -> bool {
+        self.root.woken.load(Ordering::Acquire) || self.outside_wakers(waker) > 0
+    }
+
+    /// How many wakers of the body others than this run's own waiting calls hold.
+    pub(crate) fn outside_wakers(&self, waker: &Waker) -> usize {
         // One count for the run, one for the waker at hand.
         const OURS: usize = 2;
         let waiting = lock(&self.waiting);
         let own = waiting.values().filter(|w| w.will_wake(waker)).count();
-        self.root.woken.load(Ordering::Acquire) || Arc::strong_count(&self.root) > OURS + own
+        Arc::strong_count(&self.root).saturating_sub(OURS + own)
     }
 
     /// Takes a report in, unless it is not above the last one or no number at all. On the synchronous path every report
@@ -205,6 +261,10 @@ impl Run {
             return;
         }
         reports.highest = Some(progress);
+        reports.last = Some(update.clone());
+        if let Some(watch) = self.watcher() {
+            watch.reported(&update);
+        }
         match self.carrier {
             Carrier::Task { .. } => reports.waiting.clear(),
             Carrier::Call if reports.waiting.len() >= MOST_WAITING_REPORTS => {
@@ -221,6 +281,11 @@ impl Run {
 
     pub(crate) fn has_reports(&self) -> bool {
         !lock(&self.reports).waiting.is_empty()
+    }
+
+    /// The last report, sent or not: a write that was to send it may have been dropped on its way when the run ended.
+    pub(crate) fn last_report(&self) -> Option<ProgressUpdate> {
+        lock(&self.reports).last.clone()
     }
 
     pub(crate) fn take_reports(&self) -> Vec<ProgressUpdate> {

@@ -72,7 +72,7 @@ impl<H: ServerHandler> Server<H> {
 
     /// Puts layers in front of the service, such as one that authenticates, or adds routes beside it.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use axum::routing::get;
     /// use mcp_tasks::{Server, TaskRuntime};
     ///
@@ -143,6 +143,14 @@ pub(super) async fn serve<H: ServerHandler>(
     };
     let listener = TcpListener::bind(&addr).await.map_err(refused)?;
     let local = listener.local_addr().map_err(refused)?;
+    let settings = server.runtime.engine.settings();
+    if !local.ip().is_loopback() && server.http.hosts.is_none() && settings.http_allowed_hosts.is_none() {
+        tracing::warn!(
+            %local,
+            "the address is not a loopback one, but only loopback `Host` headers are served: name the hosts under which \
+             clients reach this server in mcp.tasks.http.allowed-hosts, or they get 403"
+        );
+    }
     // Small answers must not wait for the acknowledgement of what went before.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {

@@ -1,13 +1,13 @@
-//! `tools/call`: the checks, in their order, and the decision.
+//! `tools/call`: its tool, its checks, and how it is carried.
 
-use mcp_tasks_core::{Decision, Json, decide};
+use mcp_tasks_core::{Decision, Json};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::declared::{ask_guard, declares_tasks, extension_required, is_stateless};
+use super::admission::{Admission, admit};
+use super::declared::{declares_tasks, is_stateless};
 use super::{TaskServer, wire};
-use crate::argument::{Arguments, invalid_arguments_result};
 use crate::engine::{Answer, Channel, Deferral, NewTask, Started, SynchronousCall};
 
 impl<H: ServerHandler> TaskServer<H> {
@@ -29,27 +29,16 @@ impl<H: ServerHandler> TaskServer<H> {
             ));
         };
         let client = self.client(&context);
-        ask_guard(tool.guard, &client.caller).await?;
-        let decision = decide(tool.support(), declares_tasks(&context)?);
-        if decision == Decision::MissingCapability {
-            return Err(extension_required(
-                "Missing required client capability: this tool runs only as a task, for clients that declare the extension \
-                 io.modelcontextprotocol/tasks",
-            ));
-        }
         let arguments = request.arguments.unwrap_or_default();
-        let mut checked = Arguments::new(arguments.clone());
-        tool.descriptor.check(&mut checked);
-        if !checked.problems().is_empty() {
-            // SEP-1303: a result that a model can read and mend, the same whether the call would be a task or not.
-            return Ok(invalid_arguments_result(&tool.name, checked.problems()).into());
-        }
-        let deferral = match (tool.descriptor.defer(), decision) {
-            (false, _) => Deferral::Refused,
-            (true, Decision::Task) => Deferral::Pending,
-            (true, _) => Deferral::Done,
+        let declares = || declares_tasks(&context);
+        let (decision, deferral) = match admit(tool, &client.caller, declares, &arguments).await? {
+            Admission::Run { decision, deferral } => (decision, deferral),
+            Admission::Answered(result) => return Ok((*result).into()),
         };
-        if decision == Decision::Task && deferral == Deferral::Refused {
+        // A call that was begun as one is ended as one, also for a client that declares tasks only now: what it was told and
+        // did so far is in its state.
+        let resumes = request.request_state.is_some();
+        if decision == Decision::Task && deferral == Deferral::Refused && !resumes {
             let arguments =
                 Json::of(&arguments).map_err(|error| ErrorData::invalid_params(format!("arguments: {error}"), None))?;
             let new = NewTask {
@@ -60,7 +49,7 @@ impl<H: ServerHandler> TaskServer<H> {
             };
             return match tool.grace {
                 None => Ok(CreateTaskResult::new(wire::task(&*engine.create(new).await?)).into()),
-                Some(grace) => Ok(match engine.start_with_grace(new, grace).await? {
+                Some(grace) => Ok(match engine.start_with_grace(new, grace, context.ct.clone()).await? {
                     Started::Result(result) => (*result).into(),
                     Started::Task(record) => CreateTaskResult::new(wire::task(&record)).into(),
                 }),

@@ -22,7 +22,11 @@ impl<H: ServerHandler> TaskServer<H> {
                 true
             }
             "tasks/list" | "tasks/result" => {
-                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+                let message = format!(
+                    "{} does not exist in the Tasks extension; look at one task with tasks/get",
+                    request.method
+                );
+                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None));
             }
             "tools/call" | "tools/list" | "server/discover" => true,
             "prompts/get" | "prompts/list" => capabilities.prompts.is_some(),

@@ -1,6 +1,6 @@
 //! What the driver of a run asks between two polls of the body.
 
-use super::Cursor;
+use super::{Cursor, Hold};
 use crate::ledger::{Divergence, Entry, Fault, Ledger, Mismatch, Suspension};
 
 /// # Between polls
@@ -138,6 +138,24 @@ impl Cursor {
 
     fn diverged(&mut self, mismatch: Mismatch) {
         self.mismatch.get_or_insert(mismatch);
+    }
+
+    /// Holds the run after the first entry that it adds: from then on nothing further starts, as with a question open,
+    /// while steps that run go on and what is recorded is delivered. Whoever tests a body stops the run there and runs
+    /// it again from the top, so that it is replayed from every place in its ledger.
+    pub const fn hold_after_entry(&mut self) {
+        self.hold = Hold::AfterEntry;
+    }
+
+    /// Lets a run go on that is held, or would be.
+    pub const fn release(&mut self) {
+        self.hold = Hold::Never;
+    }
+
+    /// Whether the run is held.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        matches!(self.hold, Hold::Held)
     }
 
     /// The report, if the run left the recorded path. Nothing is delivered any more then.

@@ -1,0 +1,57 @@
+//! Writes to a store that may be out of reach for a while.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use mcp_tasks_core::{Change, StoreError, TaskId, TaskRecord, Updated};
+
+use super::{Engine, error_chain};
+
+/// How long a request waits for a store that cannot be reached: long enough for a lost acknowledgement or a restart of
+/// the store's connection, and shorter than clients wait for an answer.
+pub(super) const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Calls `write` again and again while the store cannot be reached, for as long as `patience` lasts. The write must name
+/// the same write id each time: a write whose acknowledgement was lost is then found, and not applied twice.
+pub(super) async fn patiently<T, F>(patience: Duration, write: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    // Long enough not to hammer a store that restarts, short enough that a blip is not noticed.
+    const FIRST_DELAY: Duration = Duration::from_millis(20);
+    const LONGEST_DELAY: Duration = Duration::from_secs(2);
+
+    let policy = ExponentialBuilder::default()
+        .with_min_delay(FIRST_DELAY)
+        .with_max_delay(LONGEST_DELAY)
+        .with_jitter()
+        .without_max_times()
+        .with_total_delay(Some(patience));
+    write
+        .retry(policy)
+        .when(StoreError::is_retryable)
+        .notify(|error, delay| {
+            tracing::warn!(error = %error_chain(error), ?delay, "the task store cannot be reached; trying again");
+        })
+        .await
+}
+
+impl Engine {
+    /// One update under a write id of its own.
+    pub(super) async fn write(
+        &self,
+        id: &TaskId,
+        patience: Duration,
+        mutation: impl Fn(&TaskRecord) -> Change + Send + Sync + 'static,
+    ) -> Result<Option<Updated>, StoreError> {
+        let write = self.write_id();
+        let mutation = Arc::new(mutation);
+        patiently(patience, || {
+            let mutation = mutation.clone();
+            async move { self.inner.store.update(id, self.now(), write, mutation).await }
+        })
+        .await
+    }
+}

@@ -1,0 +1,19 @@
+//! Longer explanations. There is no code here.
+//!
+//! * [`replay`]: what runs again, and what a function must do for it
+//! * [`errors`]: what a client gets when something goes wrong
+//! * [`configuration`]: sources, keys, placeholders
+//! * [`http`]: serving over HTTP, and who may do what
+
+#[doc = include_str!("guide/replay.md")]
+pub mod replay {}
+
+#[doc = include_str!("guide/errors.md")]
+pub mod errors {}
+
+#[doc = include_str!("guide/configuration.md")]
+pub mod configuration {}
+
+#[cfg(feature = "http")]
+#[doc = include_str!("guide/http.md")]
+pub mod http {}

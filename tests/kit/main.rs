@@ -1,0 +1,8 @@
+//! The test kit, and tools run by it.
+
+mod clock;
+mod failures;
+mod golden;
+mod outcomes;
+mod random;
+mod tree;

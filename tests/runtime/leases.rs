@@ -1,0 +1,292 @@
+//! Several nodes on one store: what becomes of a task whose node is gone, cut off, or frozen.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_tasks::prelude::*;
+use mcp_tasks_core::{
+    ExpiredLeases, Mutation, StoreError, StoreFuture, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
+};
+use serde_json::json;
+
+use crate::support::{Client, Log, Mode, Node, TestStore, code, status, text};
+
+/// A little more than the default lease.
+const PAST_LEASE: Duration = Duration::from_secs(31);
+
+/// How long the work of the tools here takes.
+const WORK: Duration = Duration::from_secs(600);
+
+/// One node's way to the store they share, which can be cut. A node that is cut off, one that is frozen and one that died
+/// look the same to the others.
+#[derive(Debug)]
+struct Link {
+    store: Arc<TestStore>,
+    is_cut: AtomicBool,
+    created: Mutex<Vec<TaskId>>,
+}
+
+impl Link {
+    fn new(store: &Arc<TestStore>) -> Arc<Self> {
+        Arc::new(Self {
+            store: store.clone(),
+            is_cut: AtomicBool::new(false),
+            created: Mutex::default(),
+        })
+    }
+
+    fn cut(&self) {
+        self.is_cut.store(true, Ordering::SeqCst);
+    }
+
+    fn mend(&self) {
+        self.is_cut.store(false, Ordering::SeqCst);
+    }
+
+    fn through<'a, T: Send + 'a>(&'a self, operation: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            if self.is_cut.load(Ordering::SeqCst) {
+                return Err(StoreError::Unavailable {
+                    reason: "the link is cut".to_owned(),
+                    source: None,
+                });
+            }
+            operation.await
+        })
+    }
+}
+
+impl TaskStore for Link {
+    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
+        self.created
+            .lock()
+            .expect("no test panics inside")
+            .push(record.task_id.clone());
+        self.through(self.store.create(record))
+    }
+
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+        self.through(self.store.get(id, now))
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a TaskId,
+        now: Timestamp,
+        write: WriteId,
+        mutation: Mutation,
+    ) -> StoreFuture<'a, Option<Updated>> {
+        self.through(self.store.update(id, now, write, mutation))
+    }
+
+    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
+        self.through(self.store.delete(id))
+    }
+
+    fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {
+        Some(self)
+    }
+}
+
+impl ExpiredLeases for Link {
+    fn expired_leases(&self, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Arc<TaskRecord>>> {
+        let ids = self.created.lock().expect("no test panics inside").clone();
+        self.through(Box::pin(async move {
+            let mut found = Vec::new();
+            for id in ids {
+                found.extend(
+                    self.store
+                        .get(&id, now)
+                        .await?
+                        .filter(|record| record.is_abandoned(now)),
+                );
+            }
+            found.truncate(limit);
+            Ok(found)
+        }))
+    }
+}
+
+/// Works for ten minutes after a step.
+#[mcp_task]
+async fn dig(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
+    let _stopped = log.on_drop("stopped");
+    work(&ctx, &log).await
+}
+
+/// As `dig`, and may be run again.
+#[mcp_task(on_crash = "replay")]
+async fn dig_again(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
+    let _stopped = log.on_drop("stopped");
+    work(&ctx, &log).await
+}
+
+async fn work(ctx: &ToolContext, log: &Log) -> Result<String, ToolError> {
+    let depth: u32 = ctx
+        .step("measure", || async {
+            log.push("measured");
+            Ok::<_, ToolError>(7)
+        })
+        .await?;
+    log.push("digging");
+    tokio::time::sleep(WORK).await;
+    log.push("dug");
+    Ok(format!("{depth} deep"))
+}
+
+/// Two nodes, the way of the first to the store, and what the bodies on each did.
+struct Pair {
+    link: Arc<Link>,
+    first: Client,
+    second: Client,
+    first_log: Log,
+    second_log: Log,
+}
+
+impl Pair {
+    async fn start() -> Self {
+        let store = Arc::new(TestStore::new(Mode::Straight));
+        let link = Link::new(&store);
+        let (first_log, second_log) = (Log::default(), Log::default());
+        let tools = |b: mcp_tasks::TaskRuntimeBuilder| b.register::<dig>().register::<dig_again>();
+        let first = Node::on(store.clone(), |b| tools(b).state(first_log.clone()).store(link.clone()));
+        let second = Node::on(store, |b| tools(b).state(second_log.clone()));
+        Self {
+            link,
+            first: first.client().await,
+            second: second.client().await,
+            first_log,
+            second_log,
+        }
+    }
+
+    /// Starts the tool on the first node, and returns its task once the body works.
+    async fn begin(&self, tool: &str) -> String {
+        let id = self.first.start(tool, json!({})).await;
+        while self.first_log.count("digging") == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        id
+    }
+}
+
+/// A lease is renewed for as long as the work takes, and nobody takes the task over.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_works_on_stays_with_its_node() {
+    let pair = Pair::start().await;
+    let id = pair.begin("dig").await;
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_secs(59)).await;
+        assert_eq!(status(&pair.second.task(&id).await), "working");
+    }
+    assert_eq!(text(&pair.second.settled(&id).await), "7 deep");
+    assert!(pair.second_log.lines().is_empty());
+}
+
+/// The owner's poll on another node ends a task whose node is gone, with words a person can read and no detail.
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_node_is_gone_fails_when_its_owner_looks() {
+    let pair = Pair::start().await;
+    let id = pair.begin("dig").await;
+    pair.link.cut();
+    assert_eq!(status(&pair.second.task(&id).await), "working", "its lease is not over");
+    tokio::time::sleep(PAST_LEASE).await;
+    let task = pair.second.task(&id).await;
+    assert_eq!((status(&task), code(&task)), ("failed", -32603), "{task}");
+    assert!(
+        task["statusMessage"]
+            .as_str()
+            .is_some_and(|words| words.contains("stopped")),
+        "{task}"
+    );
+    assert!(pair.second_log.lines().is_empty(), "the default is not to run it again");
+}
+
+/// A node that was frozen or cut off past its lease stops its work, and can change nothing any more.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_comes_back_after_its_lease_changes_nothing() {
+    let pair = Pair::start().await;
+    let id = pair.begin("dig").await;
+    pair.link.cut();
+    tokio::time::sleep(PAST_LEASE).await;
+    let task = pair.second.task(&id).await;
+    pair.link.mend();
+    tokio::time::sleep(Duration::from_secs(1200)).await;
+    assert_eq!(pair.second.task(&id).await, task);
+    assert_eq!(pair.first_log.lines(), ["measured", "digging", "stopped"]);
+}
+
+/// `on_crash = "replay"`: another node runs the body again, and does not do again what is in the ledger.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_may_be_replayed_goes_on_elsewhere() {
+    let pair = Pair::start().await;
+    let id = pair.begin("dig_again").await;
+    pair.link.cut();
+    tokio::time::sleep(PAST_LEASE).await;
+    assert_eq!(status(&pair.second.task(&id).await), "working");
+    pair.link.mend();
+    tokio::time::sleep(WORK).await;
+    assert_eq!(text(&pair.second.settled(&id).await), "7 deep");
+    assert_eq!(pair.second_log.lines(), ["digging", "dug", "stopped"]);
+    assert_eq!(
+        pair.first_log.lines(),
+        ["measured", "digging", "stopped"],
+        "the first execution is fenced off"
+    );
+}
+
+/// Polls that come at the same time start one execution.
+#[tokio::test(start_paused = true)]
+async fn a_task_is_taken_over_once() {
+    let pair = Pair::start().await;
+    let id = pair.begin("dig_again").await;
+    pair.link.cut();
+    tokio::time::sleep(PAST_LEASE).await;
+    let polls = (0..16).map(|_| pair.second.task(&id));
+    futures::future::join_all(polls).await;
+    tokio::time::sleep(WORK).await;
+    pair.second.settled(&id).await;
+    assert_eq!(pair.second_log.count("digging"), 1);
+}
+
+/// Without a poll the recovery scan of any node finds the task.
+#[tokio::test(start_paused = true)]
+async fn a_scan_finds_tasks_whose_node_is_gone() {
+    let store = Arc::new(TestStore::new(Mode::Straight));
+    let (link, log) = (Link::new(&store), Log::default());
+    let first = Node::on(store.clone(), |b| {
+        b.register::<dig>().state(log.clone()).store(link.clone())
+    });
+    let client = first.client().await;
+    let id = client.start("dig", json!({})).await;
+    link.cut();
+    let other_link = Link::new(&store);
+    other_link
+        .created
+        .lock()
+        .expect("no test panics inside")
+        .push(TaskId::new(&id));
+    let second = Node::on(store.clone(), |b| {
+        b.register::<dig>().state(Log::default()).store(other_link)
+    });
+    // Any request starts what a node does beside requests.
+    let other = second.client().await.start("dig", json!({})).await;
+    tokio::time::sleep(2 * PAST_LEASE).await;
+    assert!(
+        store.record(&id).await.status.is_terminal(),
+        "nobody looked, and it is ended all the same"
+    );
+    assert!(!store.record(&other).await.status.is_terminal());
+}
+
+/// Tasks extension, "Task Cancellation": a cancel on one node stops the work on another, within a lease.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_on_one_node_stops_the_work_on_another() {
+    let pair = Pair::start().await;
+    let id = pair.begin("dig").await;
+    pair.second.cancel(&id).await.expect("an acknowledgement");
+    assert_eq!(status(&pair.first.task(&id).await), "cancelled");
+    tokio::time::sleep(PAST_LEASE).await;
+    assert_eq!(pair.first_log.lines(), ["measured", "digging", "stopped"]);
+}

@@ -1,0 +1,127 @@
+//! A store that cannot be reached for a while, or loses acknowledgements.
+
+use std::time::Duration;
+
+use mcp_tasks::prelude::*;
+use serde_json::json;
+
+use crate::support::{Faults, Log, Mode, Node, TestStore, Word, in_both_modes, keys, text, word};
+
+/// Reports, works, asks, works.
+#[mcp_task]
+async fn thorough(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
+    let mut said = Vec::new();
+    for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+        ctx.progress(number as f64).total(3.0).message(name).send();
+        let step: String = ctx
+            .step(name, || async {
+                log.push(name);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                Ok::<_, ToolError>(name.to_uppercase())
+            })
+            .await?;
+        said.push(step);
+        if name == "b" {
+            said.push(word(ctx.elicit::<Word>("Well?").await?));
+        }
+    }
+    Ok(said.join(" "))
+}
+
+async fn comes_to_its_end(mode: Mode, disturb: impl Fn(&TestStore)) {
+    let log = Log::default();
+    let (node, client) = Node::start(mode, |b| b.register::<thorough>().state(log.clone())).await;
+    let id = client.start("thorough", json!({})).await;
+    disturb(&node.store);
+    assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
+    client.say(&id, "elicit-2", "yes").await;
+    disturb(&node.store);
+    assert_eq!(text(&client.settled(&id).await), "A B yes C");
+    assert_eq!(log.lines(), ["a", "b", "c"], "each step once");
+    let versions: Vec<u64> = node.store.written().iter().map(|record| record.version).collect();
+    assert!(
+        versions.windows(2).all(|pair| pair[0] < pair[1]),
+        "nothing was applied twice: {versions:?}"
+    );
+}
+
+in_both_modes! {
+    /// A write that did not arrive is repeated, and nothing is lost.
+    async fn writes_that_do_not_arrive_are_repeated(mode: Mode) {
+        for failures in 1..6 {
+            comes_to_its_end(mode, |store| store.misbehave(|faults| faults.fail = failures)).await;
+        }
+    }
+
+    /// A write whose acknowledgement was lost is repeated under its id, and not applied again.
+    async fn writes_whose_acknowledgement_is_lost_are_not_applied_twice(mode: Mode) {
+        for losses in 1..6 {
+            comes_to_its_end(mode, |store| store.misbehave(|faults| faults.lose = losses)).await;
+        }
+    }
+}
+
+/// A store that is down for some seconds, in the middle of an execution, costs time and nothing else.
+#[tokio::test(start_paused = true)]
+async fn an_outage_shorter_than_the_lease_is_survived() {
+    let log = Log::default();
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let id = client.start("thorough", json!({})).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    node.store.misbehave(|faults| faults.down = true);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let error = client.get(&id).await.expect_err("nobody knows");
+    assert_eq!(
+        error.code.0, -32603,
+        "not the words for a task that is unknown: {error}"
+    );
+    assert_eq!(log.lines(), ["a"], "the body waits for its step to be stored");
+    node.store.misbehave(|faults| *faults = Faults::default());
+    assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
+    client.say(&id, "elicit-2", "yes").await;
+    assert_eq!(text(&client.settled(&id).await), "A B yes C");
+    assert_eq!(log.lines(), ["a", "b", "c"]);
+}
+
+/// An acknowledgement that is lost on a request's own write, the one that creates, answers or cancels, is no failure: the
+/// write is found under its id, and what it started is started.
+#[tokio::test(start_paused = true)]
+async fn a_request_survives_a_lost_acknowledgement() {
+    let log = Log::default();
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    node.store.misbehave(|faults| faults.lose_creates = 1);
+    let id = client.start("thorough", json!({})).await;
+    assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
+    node.store.misbehave(|faults| faults.lose = 1);
+    client.say(&id, "elicit-2", "yes").await;
+    assert_eq!(text(&client.settled(&id).await), "A B yes C");
+    assert_eq!(log.lines(), ["a", "b", "c"]);
+
+    let id = client.start("thorough", json!({})).await;
+    client.settled(&id).await;
+    node.store.misbehave(|faults| faults.lose = 1);
+    client.cancel(&id).await.expect("acknowledged");
+    assert_eq!(client.task(&id).await["status"], "cancelled");
+}
+
+/// A call while the store is down mints nothing and says so; an update and a cancellation likewise.
+#[tokio::test(start_paused = true)]
+async fn requests_during_an_outage_fail_and_change_nothing() {
+    let log = Log::default();
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let id = client.start("thorough", json!({})).await;
+    let asked = client.settled(&id).await;
+    node.store.misbehave(|faults| faults.down = true);
+    let call = client.call("thorough", json!({})).await.expect_err("no task");
+    let update = client
+        .update(&id, json!({"elicit-2": {"action": "decline"}}))
+        .await
+        .expect_err("no answer");
+    let cancel = client.cancel(&id).await.expect_err("no cancellation");
+    for error in [call, update, cancel] {
+        assert_eq!(error.code.0, -32603, "{error}");
+    }
+    node.store.misbehave(|faults| faults.down = false);
+    assert_eq!(client.task(&id).await, asked);
+    assert_eq!(log.lines(), ["a", "b"], "no other task ran");
+}

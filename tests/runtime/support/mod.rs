@@ -1,0 +1,185 @@
+//! What the scenarios share.
+
+mod client;
+mod store;
+
+use std::sync::{Arc, Mutex};
+
+use mcp_tasks::prelude::*;
+use mcp_tasks::{Clock, TaskRuntimeBuilder};
+use mcp_tasks_core::Timestamp;
+
+pub(crate) use client::{Client, code, keys, status, text};
+pub(crate) use store::{Faults, TestStore};
+
+/// Whether a scenario is disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It is not.
+    Straight,
+    /// Every write to the ledger of a running execution ends that execution, as if its process had died the moment the
+    /// write was durable; another one starts and replays.
+    Replayed,
+    /// So does every report of progress that is stored, which kills steps half way.
+    Hostile,
+}
+
+/// Stamps a scenario out in both modes that change nothing about how often a step runs.
+macro_rules! in_both_modes {
+    ($($(#[$meta:meta])* async fn $name:ident($mode:ident: Mode) $body:block)+) => { $(
+        mod $name {
+            use super::*;
+
+            $(#[$meta])*
+            async fn scenario($mode: Mode) $body
+
+            #[tokio::test(start_paused = true)]
+            async fn straight() {
+                scenario(Mode::Straight).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn replayed_after_every_write() {
+                scenario(Mode::Replayed).await;
+            }
+        }
+    )+ };
+}
+pub(crate) use in_both_modes;
+
+/// The time of tokio, so that a paused one stands still for tasks too.
+#[derive(Debug)]
+pub(crate) struct TestClock {
+    origin: tokio::time::Instant,
+}
+
+impl TestClock {
+    fn new() -> Self {
+        Self {
+            origin: tokio::time::Instant::now(),
+        }
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        // The day the revision came out.
+        Timestamp::from_millis(1_785_196_800_000).saturating_add(self.origin.elapsed())
+    }
+}
+
+/// A server in this process.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) store: Arc<TestStore>,
+    runtime: TaskRuntime,
+}
+
+impl Node {
+    /// One with these tools and a store of its own.
+    pub(crate) fn new(mode: Mode, tools: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) -> Self {
+        Self::on(Arc::new(TestStore::new(mode)), tools)
+    }
+
+    /// Another one on a store that is there, as after a restart with another build.
+    pub(crate) fn on(store: Arc<TestStore>, tools: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) -> Self {
+        let builder = TaskRuntime::builder()
+            .without_inventory()
+            .store(store.clone())
+            .clock(store.clock());
+        let runtime = tools(builder).build().expect("the tools of the test are right");
+        Self { store, runtime }
+    }
+
+    /// A client of it that declares tasks and elicitation.
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.runtime.handler()).await
+    }
+
+    /// The node and a client of it.
+    pub(crate) async fn start(
+        mode: Mode,
+        tools: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder,
+    ) -> (Self, Client) {
+        let node = Self::new(mode, tools);
+        let client = node.client().await;
+        (node, client)
+    }
+}
+
+/// What bodies leave behind for a test to see.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(crate) fn push(&self, line: impl Into<String>) {
+        self.0.lock().expect("no test panics inside").push(line.into());
+    }
+
+    pub(crate) fn count(&self, line: &str) -> usize {
+        self.lines().iter().filter(|l| *l == line).count()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().expect("no test panics inside").clone()
+    }
+
+    /// Writes the line when it is dropped.
+    pub(crate) fn on_drop(&self, line: &'static str) -> OnDrop {
+        OnDrop {
+            log: self.clone(),
+            line,
+        }
+    }
+}
+
+/// See [`Log::on_drop`].
+#[derive(Debug)]
+pub(crate) struct OnDrop {
+    log: Log,
+    line: &'static str,
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.log.push(self.line);
+    }
+}
+
+/// A form with one text.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema, ElicitForm)]
+pub(crate) struct Word {
+    pub(crate) word: String,
+}
+
+/// The word of an answer, or what was done instead.
+pub(crate) fn word(answer: Elicited<Word>) -> String {
+    match answer {
+        Elicited::Accept(Word { word }) => word,
+        Elicited::Decline => "declined".to_owned(),
+        Elicited::Cancel => "cancelled".to_owned(),
+    }
+}
+
+/// Numbers that look random and come from a seed that can be printed.
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// SplitMix64.
+    pub(crate) fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.roll() % limit
+    }
+}
