@@ -98,15 +98,16 @@ fn raw(path: &Path, durability: Durability) -> Bench<Connection> {
     connection.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous};
          CREATE TABLE tasks (id TEXT NOT NULL PRIMARY KEY, version INTEGER NOT NULL, last_write TEXT, deadline INTEGER,
-             record TEXT NOT NULL) STRICT;
-         CREATE INDEX tasks_deadline ON tasks (deadline) WHERE deadline IS NOT NULL;"
+             lease INTEGER, record TEXT NOT NULL) STRICT;
+         CREATE INDEX tasks_deadline ON tasks (deadline) WHERE deadline IS NOT NULL;
+         CREATE INDEX tasks_lease ON tasks (lease) WHERE lease IS NOT NULL;"
     ))?;
     Ok(connection)
 }
 
 fn insert(connection: &Connection, id: &str, text: &str) -> Bench<()> {
     connection
-        .prepare_cached("INSERT INTO tasks VALUES (?1, 1, ?2, ?3, ?4) ON CONFLICT (id) DO NOTHING")?
+        .prepare_cached("INSERT INTO tasks VALUES (?1, 1, ?2, ?3, NULL, ?4) ON CONFLICT (id) DO NOTHING")?
         .execute(params![id, format!("{:032x}", 1), 1_800_003_600_000_i64, text])?;
     Ok(())
 }

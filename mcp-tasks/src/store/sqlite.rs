@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks_core::{
-    Mutation, StoreError, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
+    ExpiredLeases, Mutation, StoreError, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
 };
 
 mod error;
@@ -14,7 +14,7 @@ mod open;
 mod queue;
 mod readers;
 mod rows;
-mod sweep;
+mod scan;
 mod writer;
 
 use readers::Readers;
@@ -49,6 +49,7 @@ pub enum Durability {
 /// * **A full disk**, a read-only file and a damaged one are [`StoreError::Refused`]; what was stored stays as it was.
 /// * **The sweep** costs what has expired, finds it by an index, and lets other writes go in between. A record that cannot
 ///   be read, or that a later release wrote, is left alone, with a warning that names it.
+/// * **Tasks of a process that died** are found by an index on their leases, by whichever process looks first.
 /// * **Releases.** The file carries the version of its layout. One of a later release is refused, and so is a file that
 ///   holds another program's tables.
 ///
@@ -249,10 +250,20 @@ impl TaskStore for SqliteStore {
     fn as_sweep(&self) -> Option<&dyn Sweep> {
         Some(self)
     }
+
+    fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {
+        Some(self)
+    }
+}
+
+impl ExpiredLeases for SqliteStore {
+    fn expired_leases(&self, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Arc<TaskRecord>>> {
+        Box::pin(scan::expired_leases(&self.inner, now, limit))
+    }
 }
 
 impl Sweep for SqliteStore {
     fn sweep(&self, now: Timestamp) -> StoreFuture<'_, u64> {
-        Box::pin(sweep::sweep(&self.inner, now))
+        Box::pin(scan::sweep(&self.inner, now))
     }
 }

@@ -100,9 +100,10 @@ async fn child_that_opens() {
 async fn child_that_is_killed() {
     let Some((store, _)) = started_with() else { return };
     let store = Arc::new(store);
+    let mut writers = tokio::task::JoinSet::new();
     for writer in 0..8_u32 {
         let store = store.clone();
-        tokio::spawn(async move {
+        writers.spawn(async move {
             for n in 0_u32.. {
                 let id = format!("t{writer}-{n}");
                 store.create(record(&id, None)).await.unwrap();
@@ -115,7 +116,8 @@ async fn child_that_is_killed() {
             }
         });
     }
-    std::future::pending::<()>().await;
+    // No writer ends by itself; one that fails ends the child.
+    writers.join_next().await.unwrap().unwrap();
 }
 
 #[tokio::test]

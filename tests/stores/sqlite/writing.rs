@@ -114,3 +114,36 @@ async fn of_cancel_and_complete_the_first_is_final_a_thousand_times() {
         assert!(!late.applied && late.record == end);
     }
 }
+
+#[tokio::test]
+async fn tasks_whose_node_is_gone_are_found_and_no_others() {
+    let fresh = Fresh::new();
+    let leases = fresh.store.as_expired_leases().unwrap();
+    for n in 0..200_u64 {
+        let mut task = record(&format!("t{n:03}"), (n % 2 == 0).then_some(1_000));
+        task.execution.lease_until = Some(at(n));
+        fresh.create(task).await.unwrap();
+    }
+    fresh.create(record("without", None)).await.unwrap();
+    let renew: Mutation = Arc::new(|task| {
+        let mut next = task.clone();
+        next.execution.lease_until = Some(at(10_000));
+        Change::Write(Box::new(next))
+    });
+    let end: Mutation = Arc::new(|task| task.cancelled(at(1)));
+    for (id, change) in [("t001", renew), ("t003", end)] {
+        let updated = fresh.update(&TaskId::new(id), at(1), WriteId::new(2), change).await;
+        assert!(updated.unwrap().unwrap().applied);
+    }
+    fresh
+        .raw()
+        .execute("UPDATE tasks SET record = '{' WHERE id = 't005'", [])
+        .unwrap();
+    let found = async |millis, limit| leases.expired_leases(at(millis), limit).await.unwrap().len();
+    assert_eq!(found(0, 500).await, 0);
+    assert_eq!(found(100, 500).await, 100 - 3);
+    assert_eq!(found(100, 7).await, 7);
+    assert_eq!(found(1_000, 500).await, 200 - 3);
+    assert_eq!(found(1_001, 500).await, 100 - 3, "what has expired needs nobody");
+    assert_eq!(found(10_001, 500).await, 100 - 2);
+}

@@ -15,17 +15,19 @@ const LAYOUT: i64 = 1;
 /// "MCPT": says that the file is ours.
 const APPLICATION_ID: i64 = 0x4d43_5054;
 
-/// `last_write` is beside `version` because a task that was deleted and created anew begins at version 1 again. The index
-/// holds only what can expire, so that a sweep of a store of unlimited tasks looks at nothing.
+/// `last_write` is beside `version` because a task that was deleted and created anew begins at version 1 again. The indexes
+/// hold only what can expire and what runs, so that looking for what is over costs nothing where nothing can be.
 const TABLES: &str = "
     CREATE TABLE tasks (
         id TEXT NOT NULL PRIMARY KEY,
         version INTEGER NOT NULL,
         last_write TEXT,
         deadline INTEGER,
+        lease INTEGER,
         record TEXT NOT NULL
     ) STRICT;
     CREATE INDEX tasks_deadline ON tasks (deadline) WHERE deadline IS NOT NULL;
+    CREATE INDEX tasks_lease ON tasks (lease) WHERE lease IS NOT NULL;
 ";
 
 /// After a burst the log shrinks to this again; it is checkpointed at about 4 MB.

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mcp_tasks_core::{Change, Mutation, RecordError, StoreError, TaskId, TaskRecord, Timestamp, Updated, WriteId};
+use mcp_tasks_core::{
+    Change, Mutation, RecordError, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp, Updated, WriteId,
+};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, OptionalExtension, Row, params};
 
@@ -81,8 +83,9 @@ impl Rows<'_> {
         let last_write = next.last_write.map(|write| write.to_string());
         let expected = present.last_write.map(|write| write.to_string());
         let (id, version, expected_version) = (next.task_id.as_str(), number(next.version), number(present.version));
-        // Most writes leave the deadline alone, and then the index is left alone too.
-        let changed = if next.deadline() == present.deadline() {
+        // Most writes leave deadline and lease alone, and then the indexes are left alone too.
+        let indexed = |record| (deadline(record), lease(record));
+        let changed = if indexed(next) == indexed(present) {
             self.connection
                 .prepare_cached(
                     "UPDATE tasks SET version = ?2, last_write = ?3, record = ?4 \
@@ -92,7 +95,7 @@ impl Rows<'_> {
         } else {
             self.connection
                 .prepare_cached(
-                    "UPDATE tasks SET version = ?2, last_write = ?3, record = ?4, deadline = ?7 \
+                    "UPDATE tasks SET version = ?2, last_write = ?3, record = ?4, deadline = ?7, lease = ?8 \
                      WHERE id = ?1 AND version = ?5 AND last_write IS ?6",
                 )?
                 .execute(params![
@@ -102,7 +105,8 @@ impl Rows<'_> {
                     text,
                     expected_version,
                     expected,
-                    deadline(next)
+                    deadline(next),
+                    lease(next)
                 ])?
         };
         if changed == 1 {
@@ -118,7 +122,7 @@ impl Rows<'_> {
         let created = self
             .connection
             .prepare_cached(
-                "INSERT INTO tasks (id, version, last_write, deadline, record) VALUES (?1, ?2, ?3, ?4, ?5) \
+                "INSERT INTO tasks (id, version, last_write, deadline, lease, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                  ON CONFLICT (id) DO NOTHING",
             )?
             .execute(params![
@@ -126,6 +130,7 @@ impl Rows<'_> {
                 number(record.version),
                 last_write,
                 deadline(record),
+                lease(record),
                 text
             ])?;
         if created == 1 {
@@ -239,6 +244,12 @@ fn number(version: u64) -> i64 {
 
 fn deadline(record: &TaskRecord) -> Option<i64> {
     record.deadline().map(|deadline| number(deadline.as_millis()))
+}
+
+/// Until when a node vouches for a task that runs.
+fn lease(record: &TaskRecord) -> Option<i64> {
+    let until = (record.status == TaskStatus::Working).then_some(record.execution.lease_until)?;
+    until.map(|until| number(until.as_millis()))
 }
 
 /// Records as this process last wrote them.
