@@ -9,7 +9,7 @@
 //! |---|---|
 //! | this crate | decides and records: [`decide`], [`TaskRecord`] and its transitions, [`Ledger`] and [`Cursor`], [`FormSchema`](form::FormSchema), the [`TaskStore`] contract |
 //! | the runtime (`mcp-tasks`) | runs bodies, tells the time, makes ids, speaks MCP |
-//! | a store | keeps records, and applies each change as one atomic step |
+//! | a store | keeps records, and applies each change as one atomic step; over a database that can compare and set, [`CasStore`] is one |
 //!
 //! The crate is synchronous and pure: **time, ids and randomness are arguments**. Nothing in it sleeps, spawns, or reads
 //! a clock, so every rule can be tried with a table.
@@ -63,7 +63,9 @@ pub use self::{
     },
     principal::Principal,
     record::{Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},
-    store::{ExpiredLeases, MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated},
+    store::{
+        CasBackend, CasStore, ExpiredLeases, MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated,
+    },
     timestamp::{Timestamp, TimestampError},
     transition::{Change, Claim, Report},
 };

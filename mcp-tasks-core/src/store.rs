@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use crate::{Change, TaskId, TaskRecord, Timestamp, WriteId};
 
+mod cas;
 mod error;
 mod memory;
 
 #[cfg(feature = "contract")]
 pub mod contract;
 
+pub use cas::{CasBackend, CasEntry, CasExpired, CasOutcome, CasStore, CasVersion, CasWrite, Expect};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 

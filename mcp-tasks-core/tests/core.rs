@@ -4,11 +4,15 @@ mod core {
     mod answers;
     mod body;
     mod broken_stores;
+    mod cas;
+    mod cas_backend;
     mod cursor_bodies;
     mod cursor_random;
     mod cursor_rules;
+    mod differential;
     mod golden;
     mod records;
+    mod reference_store;
     mod stores;
     mod transition;
 }

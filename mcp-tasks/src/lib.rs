@@ -274,6 +274,7 @@ mod serve;
 mod settings;
 mod start;
 mod state;
+mod store;
 mod task_server;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -301,6 +302,8 @@ pub use crate::serve::{Error, Result, Server};
 pub use crate::settings::{Secret, Settings, Transport};
 pub use crate::start::{StartError, StartProblem, StartProblems};
 pub use crate::state::State;
+#[cfg(feature = "sqlite")]
+pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use crate::task_server::{NoHandler, TaskServer};
 
 pub mod prelude;

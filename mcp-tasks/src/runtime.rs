@@ -10,12 +10,13 @@ use rmcp::ServerHandler;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::descriptor::{ToolDefinition, ToolDescriptor};
-use crate::engine::Engine;
+use crate::engine::{Engine, error_chain};
 use crate::registry::Registry;
 use crate::request_state::RequestStateCodec;
-use crate::settings::Settings;
-use crate::start::{Problems, StartError};
+use crate::settings::{STORE_URL, Settings};
+use crate::start::{Problems, StartError, StartProblem};
 use crate::state::StateMap;
+use crate::store::Choice;
 use crate::task_server::{NoHandler, TaskServer};
 
 /// Reads whom a request comes from, where an authentication layer in front has put it.
@@ -151,7 +152,7 @@ impl TaskRuntimeBuilder {
         self
     }
 
-    /// Where tasks are kept, instead of what `mcp.tasks.store.url` says.
+    /// Where tasks are kept, instead of what `mcp.tasks.store.url` says, which is not looked at then.
     pub fn store(mut self, store: Arc<dyn TaskStore>) -> Self {
         self.store = Some(store);
         self
@@ -192,10 +193,10 @@ impl TaskRuntimeBuilder {
         self
     }
 
-    /// Checks everything and puts it together.
+    /// Checks everything and puts it together. A store that `mcp.tasks.store.url` names is opened, which waits for it.
     ///
     /// # Errors
-    /// Every mistake in tools and configuration, in one error.
+    /// Every mistake in tools and configuration, in one error; then a store that cannot be opened.
     pub fn build(self) -> Result<TaskRuntime, StartError> {
         let config = match self.config {
             Some(config) => config,
@@ -203,12 +204,13 @@ impl TaskRuntimeBuilder {
         };
         let mut problems = Problems::default();
         let settings = problems.absorb(Settings::read(&config))?;
-        if self.store.is_none() && settings.as_ref().is_some_and(|settings| settings.store_url.is_some()) {
-            problems.add(
-                "mcp.tasks.store.url: this build has no store that is chosen by URL; give the store in code, with \
-                 `TaskRuntime::builder().store(..)`",
-            );
-        }
+        // A store that is given in code is not looked for elsewhere. The chosen one is opened last, so that a server that
+        // cannot start leaves no file behind.
+        let url = settings.as_ref().and_then(|settings| settings.store_url.as_ref());
+        let choice = match url {
+            Some(url) if self.store.is_none() => problems.note(Choice::parse(url.reveal()).map_err(store_problem)),
+            _ => None,
+        };
         let registry = Registry::collect(self.tools, !self.without_inventory, &config, &self.states);
         let registry = problems.absorb(registry)?;
         if let Some(registry) = &registry {
@@ -221,13 +223,17 @@ impl TaskRuntimeBuilder {
         let request_state = settings.as_ref().and_then(|settings| codec(settings, &mut problems));
         let checked = settings.zip(registry).zip(request_state);
         let ((settings, registry), request_state) = problems.finish_with(checked)?;
-        let store = self.store.unwrap_or_else(|| {
-            tracing::warn!(
-                "using the in-memory task store: tasks are lost when this process ends, and no other node sees them; give \
-                 the server a durable store for anything that must survive"
-            );
-            Arc::new(MemoryStore::new())
-        });
+        let store = match (self.store, choice) {
+            (Some(store), _) => store,
+            (None, Some(choice)) => open(choice)?,
+            (None, None) => {
+                tracing::warn!(
+                    "using the in-memory task store: tasks are lost when this process ends, and no other node sees them; \
+                     give the server a durable store for anything that must survive"
+                );
+                Arc::new(MemoryStore::new())
+            }
+        };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let states = Arc::new(self.states);
         let seed = u128::from_be_bytes(seed);
@@ -236,6 +242,18 @@ impl TaskRuntimeBuilder {
             principal: self.principal,
         })
     }
+}
+
+fn store_problem(reason: String) -> StartProblem {
+    StartProblem::new(format!("{STORE_URL}: {reason}"))
+}
+
+fn open(choice: Choice) -> Result<Arc<dyn TaskStore>, StartError> {
+    choice.open().or_else(|error| {
+        let mut problems = Problems::default();
+        problems.note::<()>(Err(store_problem(error_chain(&error))));
+        problems.finish_with(None)
+    })
 }
 
 /// What seals the state of synchronous calls.

@@ -31,7 +31,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// Work on a thread of its own.
-fn on_a_thread(work: Work) -> Work {
+pub(crate) fn on_a_thread(work: Work) -> Work {
     let running = thread::Builder::new()
         .spawn(move || block_on(work))
         .expect("a thread for the test");

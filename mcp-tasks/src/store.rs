@@ -1,0 +1,106 @@
+//! The stores of this crate, and which of them `mcp.tasks.store.url` names.
+
+use std::sync::Arc;
+
+use mcp_tasks_core::{StoreError, TaskStore};
+
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
+
+/// A store that a URL names, understood and not opened yet.
+#[derive(Debug)]
+pub(crate) enum Choice {
+    #[cfg(feature = "sqlite")]
+    Sqlite(sqlite::SqliteOptions),
+}
+
+impl Choice {
+    /// Reads the URL. The error says what is wrong with it without showing it, as it may hold a password.
+    pub(crate) fn parse(url: &str) -> Result<Self, String> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err("it is no URL; write the kind of store first, such as `sqlite:tasks.db`".to_owned());
+        };
+        match scheme.to_ascii_lowercase().as_str() {
+            #[cfg(feature = "sqlite")]
+            "sqlite" => sqlite::SqliteOptions::from_url(rest).map(Self::Sqlite),
+            #[cfg(not(feature = "sqlite"))]
+            "sqlite" => {
+                let _ = rest;
+                Err(
+                    "this build has no SQLite store; switch on the feature `sqlite` of the crate `mcp-tasks`"
+                        .to_owned(),
+                )
+            }
+            _ => Err(format!(
+                "this build knows no store for `{scheme}:`, it knows `sqlite:<file>`; another store can be given in \
+                 code, with `TaskRuntime::builder().store(..)`"
+            )),
+        }
+    }
+
+    /// Connects; waits for that.
+    pub(crate) fn open(self) -> Result<Arc<dyn TaskStore>, StoreError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(options) => Ok(Arc::new(options.open()?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_names_no_store_is_refused_without_showing_it() {
+        for url in ["tasks.db", "redis://:hunter2@db", "oracle:hunter2"] {
+            let error = Choice::parse(url).unwrap_err();
+            assert!(!error.contains("hunter2") && error.contains("sqlite:"), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    #[test]
+    fn a_store_that_is_not_in_the_build_names_its_feature() {
+        let error = Choice::parse("sqlite:tasks.db").unwrap_err();
+        assert!(error.contains("feature `sqlite`"), "{error}");
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn sqlite_in_memory_is_refused_with_advice() {
+        for url in [
+            "sqlite::memory:",
+            "sqlite://:memory:",
+            "SQLite:",
+            "sqlite://",
+            "sqlite:file::memory:?cache=shared",
+        ] {
+            let error = Choice::parse(url).unwrap_err();
+            assert!(error.contains("sqlite:tasks.db"), "{url}: {error}");
+        }
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn sqlite_options_are_read_and_unknown_ones_refused() {
+        for (url, wanted) in [
+            ("sqlite:tasks.db", r#"path: "tasks.db", durability: Full"#),
+            (
+                "sqlite://tasks.db?synchronous=FULL",
+                r#"path: "tasks.db", durability: Full"#,
+            ),
+            (
+                "sqlite:///var/lib/tasks.db?synchronous=normal",
+                r#"path: "/var/lib/tasks.db", durability: Normal"#,
+            ),
+        ] {
+            let choice = format!("{:?}", Choice::parse(url).unwrap());
+            assert!(choice.contains(wanted), "{choice}");
+        }
+        for url in ["sqlite:t.db?synchronous=off", "sqlite:t.db?mode=memory", "sqlite:t.db?"] {
+            let error = Choice::parse(url).unwrap_err();
+            assert!(error.contains("synchronous=normal"), "{url}: {error}");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Rows and the statements on them. Each write is one conditional statement.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mcp_tasks_core::{
+    Change, Mutation, RecordError, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp, Updated, WriteId,
+};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Error, OptionalExtension, Row, params};
+
+/// How much of what was last written is kept, in bytes of records as stored: a few thousand ordinary records, which is
+/// more than a node runs at a time, and nothing that an operator would look for.
+const REMEMBERED: usize = 8 << 20;
+
+/// What an operation makes of the rows: an outcome, good or bad, that is answered once it is committed; or a failure of
+/// SQLite, which undoes the transaction.
+type Outcome<T> = Result<Result<T, StoreError>, Error>;
+
+/// A row as stored.
+pub(super) struct Stored {
+    record: Vec<u8>,
+}
+
+impl Stored {
+    /// Takes the column `record`, of whatever type it is.
+    pub(super) fn from_row(row: &Row<'_>, column: usize) -> Result<Self, Error> {
+        let record = match row.get_ref(column)? {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+            // No record, which decoding will say.
+            _ => Vec::new(),
+        };
+        Ok(Self { record })
+    }
+
+    pub(super) fn parse(&self) -> Result<TaskRecord, RecordError> {
+        // What is no UTF-8 is replaced and so no JSON any more, or a record whose text was damaged by no hand of ours.
+        match std::str::from_utf8(&self.record) {
+            Ok(text) => TaskRecord::from_json(text),
+            Err(_) => TaskRecord::from_json(""),
+        }
+    }
+
+    pub(super) fn decode(&self, id: &TaskId) -> Result<Arc<TaskRecord>, StoreError> {
+        self.parse()
+            .map(Arc::new)
+            .map_err(|source| StoreError::Unreadable { id: id.clone(), source })
+    }
+}
+
+/// The row of a task.
+pub(super) fn read(connection: &Connection, id: &TaskId) -> Result<Option<Stored>, Error> {
+    connection
+        .prepare_cached("SELECT record FROM tasks WHERE id = ?1")?
+        .query_row([id.as_str()], |row| Stored::from_row(row, 0))
+        .optional()
+}
+
+/// The rows inside a transaction that nobody else writes during.
+pub(super) struct Rows<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) seen: &'a mut Seen,
+}
+
+/// `?` on an outcome within.
+macro_rules! good {
+    ($outcome:expr) => {
+        match $outcome {
+            Ok(value) => value,
+            Err(error) => return Ok(Err(error)),
+        }
+    };
+}
+
+impl Rows<'_> {
+    fn present(&self, id: &TaskId) -> Outcome<Option<Arc<TaskRecord>>> {
+        Ok(read(self.connection, id)?.map(|row| row.decode(id)).transpose())
+    }
+
+    /// Writes `next` if `present` is there.
+    fn replace(&mut self, present: &TaskRecord, next: &Arc<TaskRecord>) -> Outcome<bool> {
+        let text = good!(encode(next));
+        let last_write = next.last_write.map(|write| write.to_string());
+        let expected = present.last_write.map(|write| write.to_string());
+        let (id, version, expected_version) = (next.task_id.as_str(), number(next.version), number(present.version));
+        // Most writes leave deadline and lease alone, and then the indexes are left alone too.
+        let indexed = |record| (deadline(record), lease(record));
+        let changed = if indexed(next) == indexed(present) {
+            self.connection
+                .prepare_cached(
+                    "UPDATE tasks SET version = ?2, last_write = ?3, record = ?4 \
+                     WHERE id = ?1 AND version = ?5 AND last_write IS ?6",
+                )?
+                .execute(params![id, version, last_write, text, expected_version, expected])?
+        } else {
+            self.connection
+                .prepare_cached(
+                    "UPDATE tasks SET version = ?2, last_write = ?3, record = ?4, deadline = ?7, lease = ?8 \
+                     WHERE id = ?1 AND version = ?5 AND last_write IS ?6",
+                )?
+                .execute(params![
+                    id,
+                    version,
+                    last_write,
+                    text,
+                    expected_version,
+                    expected,
+                    deadline(next),
+                    lease(next)
+                ])?
+        };
+        if changed == 1 {
+            self.seen.remember(next, text.len());
+        }
+        Ok(Ok(changed == 1))
+    }
+
+    pub(super) fn create(&mut self, record: &Arc<TaskRecord>) -> Outcome<Arc<TaskRecord>> {
+        let id = &record.task_id;
+        let text = good!(encode(record));
+        let last_write = record.last_write.map(|write| write.to_string());
+        let created = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO tasks (id, version, last_write, deadline, lease, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+                 ON CONFLICT (id) DO NOTHING",
+            )?
+            .execute(params![
+                id.as_str(),
+                number(record.version),
+                last_write,
+                deadline(record),
+                lease(record),
+                text
+            ])?;
+        if created == 1 {
+            self.seen.remember(record, text.len());
+            return Ok(Ok(record.clone()));
+        }
+        let Some(present) = good!(self.present(id)?) else {
+            // Nobody else writes meanwhile.
+            return Err(Error::StatementChangedRows(0));
+        };
+        if present.is_expired(record.created_at) {
+            return Ok(match good!(self.replace(&present, record)?) {
+                true => Ok(record.clone()),
+                false => Err(not_itself(id)),
+            });
+        }
+        Ok(
+            if record.last_write.is_some() && present.last_write == record.last_write {
+                Ok(present)
+            } else {
+                Err(StoreError::AlreadyExists { id: id.clone() })
+            },
+        )
+    }
+
+    pub(super) fn update(
+        &mut self,
+        id: &TaskId,
+        now: Timestamp,
+        write: WriteId,
+        mutation: &Mutation,
+    ) -> Outcome<Option<Updated>> {
+        // From what was last written here: one statement, if no other process wrote since. That a record is expired, has
+        // this write or is to be kept is only said of what was read.
+        if let Some(seen) = self.seen.get(id)
+            && !seen.is_expired(now)
+            && seen.last_write != Some(write)
+            && let Change::Write(next) = mutation(&seen)
+        {
+            let next = stamped(*next, &seen, write);
+            if good!(self.replace(&seen, &next)?) {
+                return Ok(Ok(Some(Updated::new(next, true))));
+            }
+        }
+        let present = good!(self.present(id)?);
+        let Some(present) = present.filter(|record| !record.is_expired(now)) else {
+            return Ok(Ok(None));
+        };
+        if present.last_write == Some(write) {
+            return Ok(Ok(Some(Updated::new(present, true))));
+        }
+        let Change::Write(next) = mutation(&present) else {
+            return Ok(Ok(Some(Updated::new(present, false))));
+        };
+        let next = stamped(*next, &present, write);
+        Ok(match good!(self.replace(&present, &next)?) {
+            true => Ok(Some(Updated::new(next, true))),
+            false => Err(not_itself(id)),
+        })
+    }
+
+    pub(super) fn delete(&mut self, id: &TaskId) -> Outcome<()> {
+        self.seen.forget(id);
+        self.connection
+            .prepare_cached("DELETE FROM tasks WHERE id = ?1")?
+            .execute([id.as_str()])?;
+        Ok(Ok(()))
+    }
+
+    /// Removes the records, those that are still as they are here, and returns how many.
+    pub(super) fn remove(&mut self, records: &[TaskRecord]) -> Outcome<u64> {
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM tasks WHERE id = ?1 AND version = ?2 AND last_write IS ?3")?;
+        let mut removed = 0;
+        for record in records {
+            self.seen.forget(&record.task_id);
+            let last_write = record.last_write.map(|write| write.to_string());
+            removed += statement.execute(params![record.task_id.as_str(), number(record.version), last_write])?;
+        }
+        Ok(Ok(removed as u64))
+    }
+}
+
+fn stamped(mut next: TaskRecord, present: &TaskRecord, write: WriteId) -> Arc<TaskRecord> {
+    next.task_id = present.task_id.clone();
+    next.version = present.version.saturating_add(1);
+    next.last_write = Some(write);
+    Arc::new(next)
+}
+
+fn encode(record: &TaskRecord) -> Result<String, StoreError> {
+    record.to_json().map_err(|error| StoreError::Refused {
+        reason: "the record has no JSON form".to_owned(),
+        source: Some(Box::new(error)),
+    })
+}
+
+/// A row whose columns are not those of its record, which no release writes.
+fn not_itself(id: &TaskId) -> StoreError {
+    StoreError::Refused {
+        reason: format!("the row of task {id} contradicts the record in it; it was left alone"),
+        source: None,
+    }
+}
+
+/// SQLite's integers have a sign. Versions count writes and do not come near.
+fn number(version: u64) -> i64 {
+    i64::try_from(version).unwrap_or(i64::MAX)
+}
+
+fn deadline(record: &TaskRecord) -> Option<i64> {
+    record.deadline().map(|deadline| number(deadline.as_millis()))
+}
+
+/// Until when a node vouches for a task that runs.
+fn lease(record: &TaskRecord) -> Option<i64> {
+    let until = (record.status == TaskStatus::Working).then_some(record.execution.lease_until)?;
+    until.map(|until| number(until.as_millis()))
+}
+
+/// Records as this process last wrote them.
+#[derive(Default)]
+pub(super) struct Seen {
+    records: HashMap<TaskId, (Arc<TaskRecord>, usize)>,
+    bytes: usize,
+}
+
+impl Seen {
+    fn get(&self, id: &TaskId) -> Option<Arc<TaskRecord>> {
+        self.records.get(id).map(|(record, _)| record.clone())
+    }
+
+    /// Keeps a record that may be written again. Without the id of its write it could not be told from another.
+    fn remember(&mut self, record: &Arc<TaskRecord>, size: usize) {
+        self.forget(&record.task_id);
+        if record.status.is_terminal() || record.last_write.is_none() || size > REMEMBERED {
+            return;
+        }
+        if self.bytes + size > REMEMBERED {
+            // To begin anew costs a read for each that is written again, and rare it is.
+            self.clear();
+        }
+        self.bytes += size;
+        self.records.insert(record.task_id.clone(), (record.clone(), size));
+    }
+
+    fn forget(&mut self, id: &TaskId) {
+        if let Some((_, size)) = self.records.remove(id) {
+            self.bytes -= size;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+        self.bytes = 0;
+    }
+}

@@ -1,0 +1,4 @@
+//! Stores on what they really run on: files and servers, processes that are killed, disks that are full.
+
+mod records;
+mod sqlite;

@@ -1,0 +1,97 @@
+//! SQLite: the contract suite on a file per test, and what can happen to files and processes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mcp_tasks::{SqliteOptions, SqliteStore};
+use mcp_tasks_core::store::contract::Work;
+use mcp_tasks_core::{Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId};
+use tempfile::TempDir;
+
+mod damage;
+mod processes;
+mod selection;
+mod writing;
+
+/// A store on a file of its own, which goes with it.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    pub(crate) store: SqliteStore,
+    directory: TempDir,
+}
+
+impl Fresh {
+    fn new() -> Self {
+        Self::with(|options| options)
+    }
+
+    fn with(options: impl FnOnce(SqliteOptions) -> SqliteOptions) -> Self {
+        let directory = tempfile::tempdir().expect("a directory for the test");
+        let store = options(SqliteOptions::new(directory.path().join("tasks.db"))).open();
+        Self {
+            store: store.expect("a new file can be opened"),
+            directory,
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("tasks.db")
+    }
+
+    /// The file as an operator's tool sees it.
+    fn raw(&self) -> rusqlite::Connection {
+        raw(&self.path())
+    }
+}
+
+fn raw(path: &Path) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(path).expect("the file opens");
+    let patience = connection.busy_timeout(std::time::Duration::from_secs(10));
+    patience.expect("a time-out can be set");
+    connection
+}
+
+impl TaskStore for Fresh {
+    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
+        self.store.create(record)
+    }
+
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+        self.store.get(id, now)
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a TaskId,
+        now: Timestamp,
+        write: WriteId,
+        mutation: Mutation,
+    ) -> StoreFuture<'a, Option<Updated>> {
+        self.store.update(id, now, write, mutation)
+    }
+
+    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
+        self.store.delete(id)
+    }
+
+    fn as_sweep(&self) -> Option<&dyn Sweep> {
+        self.store.as_sweep()
+    }
+}
+
+fn spawn(work: Work) -> Work {
+    Box::pin(async { tokio::spawn(work).await.expect("the work passes") })
+}
+
+mcp_tasks_core::store_contract! {
+    contract,
+    #[tokio::test(flavor = "multi_thread")],
+    async { Fresh::new() },
+    spawn = spawn,
+}
+
+mcp_tasks_core::store_contract! {
+    contract_on_one_thread,
+    #[tokio::test],
+    async { Fresh::with(|options| options.durability(mcp_tasks::Durability::Normal)) },
+}
