@@ -229,7 +229,7 @@ impl TaskRuntimeBuilder {
             (None, None) => {
                 tracing::warn!(
                     "using the in-memory task store: tasks are lost when this process ends, and no other node sees them; \
-                     give the server a durable store for anything that must survive"
+                     set mcp.tasks.store.url to a durable store for anything that must survive"
                 );
                 Arc::new(MemoryStore::new())
             }
