@@ -236,7 +236,8 @@
 //! # Stores
 //!
 //! Tasks are kept in a [`TaskStore`]. The [`MemoryStore`], which is used unless another is
-//! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up.
+//! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With the feature
+//! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes.
 //!
 //! # Crate features
 //!
@@ -246,6 +247,8 @@
 //!   serve on stdio alone, or to bring an rmcp transport of your own.
 //! * `stdio`: [`Server`] over standard input and output. Pulls tokio's stdin and stdout. Leave it out where no client
 //!   starts the server as its child.
+//! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler. Leave it
+//!   out where tasks are in memory or in a store of your own.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 
