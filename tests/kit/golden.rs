@@ -36,8 +36,8 @@ async fn everything(ctx: ToolContext) -> Result<String, ToolError> {
     let form = json!({
         "type": "object",
         "properties": {
-            "zoom": {"type": "number", "minimum": 1e-7, "maximum": 1e21, "default": 1.0},
-            "count": {"type": "integer", "minimum": -9_007_199_254_740_993_i64, "maximum": 4.0},
+            "zoom": {"type": "number"},
+            "count": {"type": "integer", "minimum": -9_007_199_254_740_993_i64, "maximum": 4},
             "colour": {"type": "string", "enum": ["red", "green"]},
         },
         "required": ["zoom", "colour"],
