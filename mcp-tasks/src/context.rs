@@ -228,7 +228,8 @@ impl ToolContext {
     /// Does a piece of work once and keeps its result: on a later run the result is returned without doing the work.
     ///
     /// The result, value or error, is stored before the function sees it, as JSON. The name goes into the ledger: it is
-    /// how a replay recognises the step, so it must be the same on every run. Steps may run side by side (`join!`).
+    /// how a replay recognises the step, so it must be the same on every run. Steps may run side by side (`join!`); those that
+    /// do need names of their own, or a replay could not tell their results apart.
     ///
     /// The work itself makes no steps and asks no questions: such a call inside it gets an error. It may report progress.
     ///
@@ -241,7 +242,8 @@ impl ToolContext {
     /// stored one does not fit `T` any more, and when it is polled outside the function's own future.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is done drops the work; it is done again when the function comes by again.
+    /// Dropping the future before it is done drops the work; it is done again when the function comes by again. So it is with
+    /// a step that was started and is not polled any more while the function waits for an answer.
     ///
     /// An async block that uses `?` does not say what its error is; end it with `Ok::<_, ToolError>(value)`.
     pub fn step<T, E, F, Fut>(&self, name: &str, work: F) -> Step<T, F, Fut>
@@ -325,7 +327,7 @@ impl ToolContext {
     /// as `spawn_blocking`.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
-        &self.run.token
+        &self.run.shown_token
     }
 
     /// Lets the task live for at least `ttl` from now, in whole milliseconds, where it would have expired earlier. Clients

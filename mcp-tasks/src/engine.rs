@@ -31,6 +31,7 @@ mod write;
 
 pub(crate) use birth::Started;
 pub(crate) use call::{Answer, Channel, SynchronousCall};
+pub(crate) use driver::panic_text;
 pub(crate) use request::NewTask;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use run::RunStart;
@@ -188,6 +189,11 @@ impl Engine {
                 }
             }
         });
+    }
+
+    /// Takes on no more executions.
+    pub(crate) fn close(&self) {
+        self.inner.closing.cancel();
     }
 
     /// Stops taking on executions and waits, at most for `patience`, for those that run. Those that are left then, which

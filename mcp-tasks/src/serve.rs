@@ -223,6 +223,12 @@ impl<H: ServerHandler> Server<H> {
                 ready(place);
             }
         };
+        // From the stop on nothing new begins: a task that is parked then stays parked, for another process.
+        let (closing, stopping) = (runtime.engine.clone(), stop.clone());
+        tokio::spawn(async move {
+            stopping.cancelled().await;
+            closing.close();
+        });
         let stopped = self.serve_over(stop, ready).await?;
         // Calls and executions have the same five seconds, not five each.
         let patience = PATIENCE.saturating_sub(stopped.elapsed());

@@ -2,11 +2,15 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
 
 use rmcp::model::*;
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
+use crate::engine::panic_text;
 use crate::runtime::TaskRuntime;
 
 mod admission;
@@ -69,6 +73,18 @@ impl ServerHandler for NoHandler {
     fn get_info(&self) -> ServerConfig {
         self.info.clone().unwrap_or_default()
     }
+}
+
+/// The outcome of a request's handling, also when it panics: in a guard, in a hook, in the decoding of an argument. rmcp would
+/// leave such a request without an answer.
+async fn answered<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    AssertUnwindSafe(handling)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|payload| {
+            tracing::error!(panic = panic_text(payload), "the handling of a request panicked");
+            Err(ErrorData::internal_error("The server failed unexpectedly", None))
+        })
 }
 
 impl<H: ServerHandler> TaskServer<H> {
@@ -135,7 +151,7 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.list(request, context).await
+        answered(self.list(request, context)).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -150,7 +166,7 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.call(request, context).await
+        answered(self.call(request, context)).await
     }
 
     async fn get_task(
@@ -158,7 +174,7 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.task_get(request, context).await
+        answered(self.task_get(request, context)).await
     }
 
     async fn update_task(
@@ -166,7 +182,7 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.task_update(request, context).await
+        answered(self.task_update(request, context)).await
     }
 
     async fn cancel_task(
@@ -174,7 +190,7 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.task_cancel(request, context).await
+        answered(self.task_cancel(request, context)).await
     }
 
     async fn on_custom_request(
@@ -182,7 +198,7 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        self.custom(request, context).await
+        answered(self.custom(request, context)).await
     }
 
     // From here on everything is the wrapped handler's.

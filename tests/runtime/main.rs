@@ -10,6 +10,7 @@ mod capability;
 mod concurrency;
 mod durations;
 mod forms;
+mod hardships;
 mod leases;
 mod mismatch;
 mod panics;

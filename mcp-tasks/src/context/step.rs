@@ -183,7 +183,10 @@ where
                     None => this.doing = Doing::Calling,
                 },
                 Doing::Waiting(delay) => {
-                    ready!(delay.as_mut().poll(cx));
+                    if delay.as_mut().poll(cx).is_pending() {
+                        place.run.step_waits(place.ordinal, cx.waker());
+                        return Poll::Pending;
+                    }
                     this.doing = Doing::Calling;
                 }
                 Doing::Calling => {
@@ -194,7 +197,10 @@ where
                     }
                 }
                 Doing::Work(work) => {
-                    let outcome = ready!(apart(|| work.as_mut().poll(cx)));
+                    let Poll::Ready(outcome) = apart(|| work.as_mut().poll(cx)) else {
+                        place.run.step_waits(place.ordinal, cx.waker());
+                        return Poll::Pending;
+                    };
                     if outcome.is_err()
                         && let Some(delay) = this.delays.as_mut().and_then(Iterator::next)
                     {
@@ -202,12 +208,7 @@ where
                         this.doing = Doing::Waiting(place.run.timer(until));
                         continue;
                     }
-                    let kept = Json::of(&Kept::of(outcome)).map_err(|error| {
-                        ToolError::new(format_args!(
-                            "the result of step {:?} has no JSON form: {error}",
-                            place.name
-                        ))
-                    })?;
+                    let kept = place.kept(outcome)?;
                     this.doing = Doing::Nothing;
                     place.keep(kept);
                 }
@@ -219,6 +220,7 @@ where
 impl<T, F, Fut> Drop for Step<T, F, Fut> {
     fn drop(&mut self) {
         if let (Ok(place), Doing::Calling | Doing::Work(_) | Doing::Waiting(_)) = (&self.place, &self.doing) {
+            place.run.step_ended(place.ordinal);
             place.run.cursor().abandon_step();
         }
     }
@@ -274,8 +276,28 @@ impl Place {
         }
     }
 
+    /// The result as the ledger keeps it. One that has no JSON form, or cannot be read back, is an error that is kept: the
+    /// work was done, and a replay must find that.
+    fn kept<T, E>(&self, outcome: Result<T, E>) -> Result<Json, ToolError>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<ToolError>,
+    {
+        let problem = match Json::of(&Kept::of(outcome)) {
+            Ok(kept) => match kept.decode::<Kept<T>>() {
+                Ok(_) => return Ok(kept),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        let message = format!("the result of step {:?} cannot be kept as JSON: {problem}", self.name);
+        let unkeepable = Kept::<()>::ProtocolError(ErrorData::internal_error(message, None));
+        Json::of(&unkeepable).map_err(|error| ToolError::new(error.to_string()))
+    }
+
     /// Hands the result over to the ledger.
     fn keep(&self, result: Json) {
+        self.run.step_ended(self.ordinal);
         if let Some(watch) = self.run.watcher() {
             watch.step_kept(self.ordinal);
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_tasks_core::{Ledger, TaskRecord};
@@ -31,6 +32,8 @@ type Told = oneshot::Sender<Result<Started, ErrorData>>;
 pub(super) struct Birth {
     due: Instant,
     state: Mutex<State>,
+    /// Whether the record is stored.
+    born: AtomicBool,
 }
 
 struct State {
@@ -55,12 +58,18 @@ impl Birth {
         Self {
             due: Instant::now() + grace,
             state,
+            born: AtomicBool::new(false),
         }
     }
 
     /// When the work becomes a task; `None` once it is one.
     pub(super) fn due(&self) -> Option<Instant> {
         lock(&self.state).tell.is_some().then_some(self.due)
+    }
+
+    /// Whether there is a record that somebody could look at or take over.
+    pub(super) fn is_born(&self) -> bool {
+        self.born.load(Ordering::Acquire)
     }
 
     /// Keeps the newest report until there is a record.
@@ -131,7 +140,9 @@ impl Engine {
             record.progress = Some(report.progress);
             record.status_message = Some(report.message);
         }
-        self.deliver(tell, record).await
+        let delivered = self.deliver(tell, record).await;
+        birth.born.store(delivered, Ordering::Release);
+        delivered
     }
 
     /// Stores `record` and tells the call of it.

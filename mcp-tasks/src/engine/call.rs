@@ -284,7 +284,7 @@ impl Engine {
 
     /// Marks a state as used, in the store, so that every node knows.
     async fn use_up(&self, state: &str, expiry: Timestamp) -> Result<(), ErrorData> {
-        self.start_sweeping();
+        self.start_background();
         let now = self.now();
         let print = Fingerprint::of("request-state", "", Some(&Value::from(state)));
         let nothing = Json::from(serde_json::value::RawValue::NULL.to_owned());

@@ -82,9 +82,12 @@ pub(crate) async fn drive<S: Sink>(
     let mut stopped = pin!(stopped);
     let mut write: Option<(BoxFuture<'static, Written>, Option<Ledger>)> = None;
     let mut reported: Option<Instant> = None;
+    let mut probing = false;
     run.root.woken.store(true, Ordering::Release);
 
     loop {
+        // A body that is always ready, and a store that is too, leave the thread to others now and then all the same.
+        tokio::task::coop::consume_budget().await;
         let mut returned = None;
         let mut panicked = None;
         if run.root.woken.swap(false, Ordering::AcqRel) {
@@ -94,7 +97,7 @@ pub(crate) async fn drive<S: Sink>(
                 Err(panic) => panicked = Some(Next::End(Ending::Panicked(panic))),
             }
         }
-        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), &waker)) {
+        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), std::mem::take(&mut probing), &waker)) {
             Next::End(ending) => {
                 // What is on its way arrives first: given up halfway its reports would be lost or come after the end, and
                 // a task that is being created would be there and never end.
@@ -108,6 +111,12 @@ pub(crate) async fn drive<S: Sink>(
             }
             Next::PollAgain => {
                 run.wake_waiting();
+                run.root.woken.store(true, Ordering::Release);
+                continue;
+            }
+            Next::Probe => {
+                run.probe_steps();
+                probing = true;
                 run.root.woken.store(true, Ordering::Release);
                 continue;
             }
@@ -173,6 +182,8 @@ pub(crate) async fn drive<S: Sink>(
 enum Next {
     End(Ending),
     PollAgain,
+    /// The run is to end, but for steps that run: whether the body still polls them has to be found out.
+    Probe,
     Wait,
     /// Recorded answers wait, and only something outside the context can bring the body on.
     Blocked,
@@ -182,7 +193,13 @@ enum Next {
 const LONG_BLOCKED: Duration = Duration::from_secs(10);
 
 /// Asks the cursor, in the order that its documentation gives, what is to be done after a poll.
-fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing: bool, waker: &Waker) -> Next {
+fn look(
+    run: &Run,
+    returned: Option<Result<CallToolResult, ToolError>>,
+    writing: bool,
+    probing: bool,
+    waker: &Waker,
+) -> Next {
     let mut cursor = run.cursor();
     if let Some(fault) = cursor.fault() {
         return Next::End(Ending::Faulted(fault.clone()));
@@ -190,7 +207,11 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
     if cursor.mismatch().is_none() {
         match returned {
             // Whatever a body returns with a question open does not count: the question wins.
-            Some(_) if cursor.can_suspend() => return Next::End(Ending::Suspended(cursor.suspend())),
+            // Its steps went with it.
+            Some(_) if cursor.is_asking() => {
+                cursor.abandon_steps();
+                return Next::End(Ending::Suspended(cursor.suspend()));
+            }
             Some(outcome) => {
                 cursor.finish();
                 match cursor.mismatch() {
@@ -204,6 +225,20 @@ fn look(run: &Run, returned: Option<Result<CallToolResult, ToolError>>, writing:
                 }
             }
             None if cursor.settle() => return Next::PollAgain,
+            None if cursor.is_stepping() && (cursor.is_asking() || run.is_deferred()) => {
+                if !probing {
+                    return Next::Probe;
+                }
+                if run.polled_steps() {
+                    return Next::Wait;
+                }
+                tracing::warn!(
+                    "a step was started and is not polled while the tool waits; it is given up and done again when the tool \
+                     comes by again. Await it, or drop it, before asking"
+                );
+                cursor.abandon_steps();
+                return Next::PollAgain;
+            }
             None if cursor.can_suspend() => return Next::End(Ending::Suspended(cursor.suspend())),
             None if run.is_deferred() && !cursor.is_stepping() => {
                 return Next::End(Ending::Deferred(cursor.ledger()));
@@ -284,7 +319,7 @@ impl Drop for Guarded {
 }
 
 /// The words of a panic. The payload itself is dropped with care: its own `Drop` may panic.
-fn panic_text(payload: Box<dyn Any + Send>) -> String {
+pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let text = payload
         .downcast_ref::<&'static str>()
         .map(|text| (*text).to_owned())

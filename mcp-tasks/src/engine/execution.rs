@@ -245,7 +245,11 @@ impl Engine {
         let (now, epoch) = (self.now(), record.execution.epoch);
         let report = report.as_ref().map(ProgressUpdate::to_report);
         let outcome = match outcome {
-            Outcome::Completed(result) => match Json::of(&result) {
+            // Read back as a poll will: what cannot be shown must not be stored as a result.
+            Outcome::Completed(result) => match Json::of(&result).and_then(|json| {
+                json.decode::<rmcp::model::JsonObject>()?;
+                Ok(json)
+            }) {
                 Ok(json) => Ok(json),
                 Err(error) => {
                     tracing::error!(%error, "the tool's result has no JSON form");

@@ -38,7 +38,7 @@ impl Engine {
             // The clock counts whole milliseconds.
             let wait = wait.max(Duration::from_millis(1));
             self.inner.clock.timer(self.now().saturating_add(wait)).await;
-            if birth.is_some_and(|birth| birth.due().is_some()) {
+            if birth.is_some_and(|birth| !birth.is_born()) {
                 // There is no record yet, and so nobody who could take it over.
                 lease_until = self.now().saturating_add(lease);
                 continue;

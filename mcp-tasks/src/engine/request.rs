@@ -189,6 +189,13 @@ impl Engine {
         client: &Client,
         responses: BTreeMap<String, Json>,
     ) -> Result<(), ErrorData> {
+        if self.inner.closing.is_cancelled() {
+            // The task stays parked, and another node takes the answer.
+            return Err(ErrorData::internal_error(
+                "the server is shutting down; try again on another",
+                None,
+            ));
+        }
         let now = self.now();
         let claim = self.claim();
         let capabilities = self.share(ClientCapabilities::new(client.capabilities.clone()));

@@ -96,14 +96,26 @@ pub(crate) struct Run {
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) deferral: Deferral,
     pub(crate) token: CancellationToken,
+    /// What the body gets: it may fire this one itself without ending its run.
+    pub(crate) shown_token: CancellationToken,
     pub(crate) root: Arc<Root>,
     clock: Arc<dyn Clock>,
     deferred: AtomicBool,
     cursor: Mutex<Cursor>,
     /// The wakers of calls on the context that wait, by ordinal.
     waiting: Mutex<BTreeMap<u32, Waker>>,
+    steps: Mutex<Steps>,
     reports: Mutex<Reports>,
     watch: OnceLock<Arc<dyn Watch>>,
+}
+
+/// The steps whose work is under way.
+#[derive(Default)]
+struct Steps {
+    /// By ordinal, what wakes the step.
+    wakers: BTreeMap<u32, Waker>,
+    /// Whether any was polled since the last probe.
+    polled: bool,
 }
 
 #[derive(Default)]
@@ -129,19 +141,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Run {
     pub(crate) fn new(start: RunStart<'_>) -> Arc<Self> {
+        // A child: it fires when the run ends, and the call or task it belongs to may go on in another run.
+        let token = start.token.child_token();
         Arc::new(Self {
             number: RUNS.fetch_add(1, Ordering::Relaxed),
             carrier: start.carrier,
             id: start.id,
             capabilities: start.capabilities,
             deferral: start.deferral,
-            // A child: it fires when the run ends, and the call or task it belongs to may go on in another run.
-            token: start.token.child_token(),
+            shown_token: token.child_token(),
+            token,
             root: Arc::new(Root::default()),
             clock: start.clock,
             deferred: AtomicBool::new(false),
             cursor: Mutex::new(Cursor::new(start.ledger)),
             waiting: Mutex::default(),
+            steps: Mutex::default(),
             reports: Mutex::new(Reports {
                 highest: start.progress,
                 last: None,
@@ -213,12 +228,13 @@ impl Run {
 
     /// The call at `ordinal` waits for the run to move on.
     pub(crate) fn wait(&self, ordinal: u32, waker: &Waker) {
-        lock(&self.waiting).insert(ordinal, waker.clone());
+        // What was there is dropped after the lock is released: a waker may own what calls back here.
+        let _before = lock(&self.waiting).insert(ordinal, waker.clone());
     }
 
     /// The call at `ordinal` waits no more.
     pub(crate) fn stop_waiting(&self, ordinal: u32) {
-        lock(&self.waiting).remove(&ordinal);
+        let _before = lock(&self.waiting).remove(&ordinal);
     }
 
     /// Wakes whoever waits for the run to move on.
@@ -234,6 +250,33 @@ impl Run {
     #[inline(never)]
     pub(crate) fn waker(&self) -> Waker {
         Waker::from(Arc::clone(&self.root))
+    }
+
+    /// The step at `ordinal` was polled, and waits for its work.
+    pub(crate) fn step_waits(&self, ordinal: u32, waker: &Waker) {
+        let mut steps = lock(&self.steps);
+        steps.polled = true;
+        steps.wakers.insert(ordinal, waker.clone());
+    }
+
+    /// The work of the step at `ordinal` is over.
+    pub(crate) fn step_ended(&self, ordinal: u32) {
+        lock(&self.steps).wakers.remove(&ordinal);
+    }
+
+    /// Wakes every step whose work is under way, to find out with the next poll of the body which of them it polls.
+    pub(crate) fn probe_steps(&self) {
+        let wakers: Vec<_> = {
+            let mut steps = lock(&self.steps);
+            steps.polled = false;
+            steps.wakers.values().cloned().collect()
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the body polled any step since the last probe.
+    pub(crate) fn polled_steps(&self) -> bool {
+        lock(&self.steps).polled
     }
 
     /// Whether something besides this run's own waiting calls could wake the body. A combinator that wraps wakers

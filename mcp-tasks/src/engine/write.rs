@@ -15,7 +15,7 @@ pub(super) const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Calls `write` again and again while the store cannot be reached, for as long as `patience` lasts. The write must name
 /// the same write id each time: a write whose acknowledgement was lost is then found, and not applied twice.
-pub(super) async fn patiently<T, F>(patience: Duration, write: impl FnMut() -> F) -> Result<T, StoreError>
+pub(super) async fn patiently<T, F>(patience: Duration, mut write: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
@@ -29,7 +29,18 @@ where
         .with_jitter()
         .without_max_times()
         .with_total_delay(Some(patience));
-    write
+    let deadline = tokio::time::Instant::now() + patience;
+    // A call that never comes back must not outlast the patience either: another node may have taken over by then.
+    let bounded = || {
+        let write = write();
+        async move {
+            tokio::time::timeout_at(deadline, write).await.unwrap_or_else(|_| {
+                let reason = "it did not answer in time".to_owned();
+                Err(StoreError::Unavailable { reason, source: None })
+            })
+        }
+    };
+    bounded
         .retry(policy)
         .when(StoreError::is_retryable)
         .notify(|error, delay| {

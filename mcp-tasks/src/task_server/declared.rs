@@ -48,6 +48,20 @@ pub(super) fn declares_tasks(context: &RequestContext<RoleServer>) -> Result<boo
     }
 }
 
+/// Whether it is what W3C Trace Context, version 00, has: the value goes into records and logs, so nothing else may.
+fn is_traceparent(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    lengths == [2, 32, 16, 2]
+        && parts
+            .concat()
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// The longest `tracestate` that is kept, in bytes: what every vendor must hand on.
+const MOST_TRACESTATE: usize = 512;
+
 /// `-32021`: the request does not declare the extension.
 pub(super) fn extension_required(message: &'static str) -> ErrorData {
     missing_capability(message, json!({"extensions": {TASKS_EXTENSION_ID: {}}}))
@@ -93,7 +107,14 @@ impl<H: ServerHandler> TaskServer<H> {
         let trace = context
             .meta
             .get_traceparent()
-            .map(|parent| TraceContext::new(parent.into(), context.meta.get_tracestate().map(Into::into)));
+            .filter(|parent| is_traceparent(parent))
+            .map(|parent| {
+                let state = context
+                    .meta
+                    .get_tracestate()
+                    .filter(|state| state.len() <= MOST_TRACESTATE);
+                TraceContext::new(parent.into(), state.map(Into::into))
+            });
         Client {
             caller: self.caller(context),
             capabilities,

@@ -60,6 +60,12 @@ impl Cursor {
         !self.open.is_empty()
     }
 
+    /// The steps that run are given up: the body does not poll them while it waits, so they would never end. They are done
+    /// again when the body comes by again.
+    pub fn abandon_steps(&mut self) {
+        self.running = 0;
+    }
+
     /// Whether a step runs.
     #[must_use]
     pub const fn is_stepping(&self) -> bool {
