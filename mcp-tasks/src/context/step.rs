@@ -12,7 +12,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use mcp_tasks_core::{EntryKind, Fingerprint, Json, Looked};
 use rmcp::ErrorData;
-use rmcp::model::CallToolResult;
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -291,7 +291,7 @@ impl Place {
             Err(error) => error,
         };
         let message = format!("the result of step {:?} cannot be kept as JSON: {problem}", self.name);
-        let unkeepable = Kept::<()>::ProtocolError(ErrorData::internal_error(message, None));
+        let unkeepable = Kept::<()>::ToolError(CallToolResult::error(vec![ContentBlock::text(message)]));
         Json::of(&unkeepable).map_err(|error| ToolError::new(error.to_string()))
     }
 

@@ -90,14 +90,20 @@ pub(crate) async fn drive<S: Sink>(
         tokio::task::coop::consume_budget().await;
         let mut returned = None;
         let mut panicked = None;
+        let mut polled = Polled::Not;
         if run.root.woken.swap(false, Ordering::AcqRel) {
+            polled = if std::mem::take(&mut probing) {
+                Polled::ToProbe
+            } else {
+                Polled::Once
+            };
             match body.poll(run, &waker) {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(outcome)) => returned = Some(outcome),
                 Err(panic) => panicked = Some(Next::End(Ending::Panicked(panic))),
             }
         }
-        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), std::mem::take(&mut probing), &waker)) {
+        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), polled, &waker)) {
             Next::End(ending) => {
                 // What is on its way arrives first: given up halfway its reports would be lost or come after the end, and
                 // a task that is being created would be there and never end.
@@ -178,6 +184,15 @@ pub(crate) async fn drive<S: Sink>(
     }
 }
 
+/// Whether the body was polled since the last look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Polled {
+    Not,
+    Once,
+    /// To see which of its steps it polls.
+    ToProbe,
+}
+
 /// What is to be done after a poll.
 enum Next {
     End(Ending),
@@ -197,7 +212,7 @@ fn look(
     run: &Run,
     returned: Option<Result<CallToolResult, ToolError>>,
     writing: bool,
-    probing: bool,
+    polled: Polled,
     waker: &Waker,
 ) -> Next {
     let mut cursor = run.cursor();
@@ -226,11 +241,11 @@ fn look(
             }
             None if cursor.settle() => return Next::PollAgain,
             None if cursor.is_stepping() && (cursor.is_asking() || run.is_deferred()) => {
-                if !probing {
-                    return Next::Probe;
-                }
-                if run.polled_steps() {
-                    return Next::Wait;
+                match polled {
+                    Polled::Not => return Next::Wait,
+                    Polled::Once => return Next::Probe,
+                    Polled::ToProbe if run.polled_steps() => return Next::Wait,
+                    Polled::ToProbe => {}
                 }
                 tracing::warn!(
                     "a step was started and is not polled while the tool waits; it is given up and done again when the tool \

@@ -290,7 +290,12 @@ impl Run {
         // One count for the run, one for the waker at hand.
         const OURS: usize = 2;
         let waiting = lock(&self.waiting);
-        let own = waiting.values().filter(|w| w.will_wake(waker)).count();
+        let steps = lock(&self.steps);
+        let own = waiting
+            .values()
+            .chain(steps.wakers.values())
+            .filter(|w| w.will_wake(waker))
+            .count();
         Arc::strong_count(&self.root).saturating_sub(OURS + own)
     }
 
