@@ -196,8 +196,8 @@ impl Cursor {
     }
 
     /// Answers a call that needs nobody to answer it: the clock, random bytes, facts about the client, the point of
-    /// deferral. `response` is called when nothing is recorded and something new may start; it is stored with whatever
-    /// is stored next.
+    /// deferral. `response` is called when nothing is recorded and something new may start. The time and random bytes are
+    /// delivered once they are stored, the rest is stored with whatever is stored next.
     pub fn record(
         &mut self,
         ordinal: u32,
@@ -213,7 +213,11 @@ impl Cursor {
         if self.is_asking() || !self.may_start() {
             return Looked::Held;
         }
-        self.insert(ordinal, kind, what, fingerprint, response(), true);
+        // What another run would not come upon again has to be stored before anybody acts on it: a step that pays under a
+        // random key must find the same key after a crash.
+        let is_chance = matches!(kind, EntryKind::Now | EntryKind::Random);
+        self.insert(ordinal, kind, what, fingerprint, response(), !is_chance);
+        self.unsaved |= is_chance;
         self.look(ordinal, kind, what, fingerprint)
     }
 

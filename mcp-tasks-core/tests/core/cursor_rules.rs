@@ -358,7 +358,15 @@ fn a_fact_is_made_once() {
         kind: EntryKind::Random,
         response: json("4"),
     };
-    assert_eq!(fact(&mut run, "4"), first);
+    assert_eq!(
+        fact(&mut run, "4"),
+        Looked::Held,
+        "nobody acts on it before it is stored"
+    );
+    assert!(run.is_unsaved());
+    let ledger = run.ledger();
+    run.saved(&ledger);
+    assert_eq!(fact(&mut run, "5"), first);
     assert_eq!(fact(&mut run, "5"), first);
     let mut replay = Cursor::new(&run.ledger());
     take(&mut replay, 1);
