@@ -54,7 +54,7 @@ async fn answer_all(client: &crate::support::Client, id: &str) -> Value {
             return task;
         }
         for key in keys(&task) {
-            client.say(id, &key, "yes").await;
+            client.say(id, key, "yes").await;
         }
     }
 }
