@@ -61,7 +61,7 @@ pub enum Durability {
 /// read it is up to the permissions of its directory. One writer at a time is SQLite's nature; where a few thousand writes a
 /// second on one machine are not enough, take a database server.
 ///
-/// ```
+/// ```standalone_crate
 /// use std::sync::Arc;
 /// use mcp_tasks::{Config, SqliteStore, TaskRuntime};
 ///
