@@ -130,8 +130,20 @@ fn is_collision<T>(outcome: &Result<T, StoreError>) -> bool {
 /// * optionally `spawn = expression`: a [`Spawn`](crate::store::contract::Spawn) for the parallel cases.
 ///
 /// ```
-/// # fn block_on<F: Future>(future: F) -> F::Output { unimplemented!() }
+/// use std::pin::pin;
+/// use std::task::{Context, Poll, Waker};
+///
 /// use mcp_tasks_core::MemoryStore;
+///
+/// // The memory store is never kept waiting; a store that is takes its runtime's own `block_on`, or a test attribute.
+/// fn block_on<F: Future>(future: F) -> F::Output {
+///     let mut future = pin!(future);
+///     loop {
+///         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+///             return output;
+///         }
+///     }
+/// }
 ///
 /// mcp_tasks_core::store_contract! { memory, block_on = block_on, async { MemoryStore::new() } }
 /// # fn main() {}
