@@ -16,8 +16,8 @@
 //!
 //! # Crate features
 //!
-//! * `store` (default): everything but [`duration`] and [`placeholder`]. Pulls serde, serde_json, sha2 and ryu-js. The macro
-//!   crate leaves it out.
+//! * `store` (default): everything but [`duration`] and [`placeholder`]. Pulls serde, serde_json, sha2, ryu-js and
+//!   futures-core. The macro crate leaves it out.
 //! * `contract`: the contract suite for the tests of a store's author, the module `store::contract`.
 
 pub mod duration;
@@ -64,7 +64,8 @@ pub use self::{
     principal::Principal,
     record::{Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},
     store::{
-        CasBackend, CasStore, ExpiredLeases, MemoryStore, Mutation, StoreError, StoreFuture, Sweep, TaskStore, Updated,
+        CasBackend, CasStore, ChangeFeed, ChangeHub, ChangeStream, ExpiredLeases, MemoryStore, Mutation, StoreError,
+        StoreFuture, Sweep, TaskChange, TaskStore, Updated,
     },
     timestamp::{Timestamp, TimestampError},
     transition::{Change, Claim, Report},

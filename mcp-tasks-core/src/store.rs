@@ -8,6 +8,7 @@ use crate::{Change, TaskId, TaskRecord, Timestamp, WriteId};
 
 mod cas;
 mod error;
+mod feed;
 mod memory;
 
 #[cfg(feature = "contract")]
@@ -15,6 +16,7 @@ pub mod contract;
 
 pub use cas::{CasBackend, CasEntry, CasExpired, CasOutcome, CasStore, CasVersion, CasWrite, Expect};
 pub use error::StoreError;
+pub use feed::{ChangeFeed, ChangeHub, ChangeStream, TaskChange};
 pub use memory::MemoryStore;
 
 /// What every operation of a store returns.
@@ -114,6 +116,11 @@ pub trait TaskStore: Send + Sync + fmt::Debug {
     fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {
         None
     }
+
+    /// The ability to tell of changes as they are made, if the store has it.
+    fn as_change_feed(&self) -> Option<&dyn ChangeFeed> {
+        None
+    }
 }
 
 /// The ability to find tasks that no node vouches for any more. Without it such a task is found when its owner looks at it.
@@ -172,6 +179,10 @@ macro_rules! forward {
 
             fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {
                 (**self).as_expired_leases()
+            }
+
+            fn as_change_feed(&self) -> Option<&dyn ChangeFeed> {
+                (**self).as_change_feed()
             }
         }
     )+};

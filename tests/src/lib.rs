@@ -1,1 +1,3 @@
-//! What the test binaries share.
+//! What the test binaries and benchmarks share.
+
+pub mod servers;

@@ -1,4 +1,5 @@
 //! Stores on what they really run on: files and servers, processes that are killed, disks that are full.
 
 mod records;
+mod servers;
 mod sqlite;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Mutation, StoreFuture, Sweep, TaskStore, Updated};
+use super::{ChangeFeed, ChangeHub, ChangeStream, Mutation, StoreFuture, Sweep, TaskChange, TaskStore, Updated};
 use crate::{Change, StoreError, TaskId, TaskRecord, Timestamp, WriteId};
 
 /// How many locks the records are spread over: enough that the cores of a large machine rarely meet, and few enough
@@ -31,6 +31,7 @@ type Hasher = BuildHasherDefault<DefaultHasher>;
 #[derive(Default)]
 pub struct MemoryStore {
     shards: [Mutex<Shard>; SHARDS],
+    hub: ChangeHub,
 }
 
 #[derive(Default)]
@@ -105,6 +106,12 @@ impl MemoryStore {
         self.len() == 0
     }
 
+    /// To be called without a shard's lock, as it takes one of its own.
+    fn tell(&self, id: &TaskId, version: Option<u64>) {
+        let id = id.clone();
+        self.hub.send(TaskChange::Changed { id, version });
+    }
+
     fn shard(&self, id: &TaskId) -> MutexGuard<'_, Shard> {
         let hash = Hasher::default().hash_one(id);
         // The upper half, as the maps inside use the lower bits of the same hash.
@@ -142,6 +149,8 @@ impl TaskStore for MemoryStore {
         record.version = 1;
         let record = Arc::new(record);
         shard.put(record.clone());
+        drop(shard);
+        self.tell(&record.task_id, Some(record.version));
         done(Ok(record))
     }
 
@@ -171,6 +180,8 @@ impl TaskStore for MemoryStore {
                 next.last_write = Some(write);
                 let next = Arc::new(*next);
                 shard.put(next.clone());
+                drop(shard);
+                self.tell(id, Some(next.version));
                 done(Ok(Some(Updated::new(next, true))))
             }
         }
@@ -178,11 +189,22 @@ impl TaskStore for MemoryStore {
 
     fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
         self.shard(id).remove(id);
+        self.tell(id, None);
         done(Ok(()))
     }
 
     fn as_sweep(&self) -> Option<&dyn Sweep> {
         Some(self)
+    }
+
+    fn as_change_feed(&self) -> Option<&dyn ChangeFeed> {
+        Some(self)
+    }
+}
+
+impl ChangeFeed for MemoryStore {
+    fn changes(&self) -> ChangeStream {
+        self.hub.listen()
     }
 }
 
