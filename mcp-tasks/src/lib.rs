@@ -283,7 +283,7 @@ mod task_server;
 pub mod testing;
 
 pub use mcp_tasks_core::duration::{PollInterval, Ttl};
-pub use mcp_tasks_core::{InputKind, Json, MemoryStore, Principal, TaskId, TaskStore, Timestamp};
+pub use mcp_tasks_core::{InputKind, Json, MemoryStore, Principal, StoreError, TaskId, TaskStore, Timestamp};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;
 pub use schemars;

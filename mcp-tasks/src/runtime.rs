@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_tasks_core::{MemoryStore, Principal, TaskStore};
+use mcp_tasks_core::{MemoryStore, Principal, StoreError, TaskStore};
 use rmcp::ServerHandler;
 
 use crate::clock::{Clock, SystemClock};
@@ -81,6 +81,16 @@ impl TaskRuntime {
     #[must_use]
     pub fn handler(&self) -> TaskServer<NoHandler> {
         TaskServer::new(self.clone(), NoHandler::default())
+    }
+
+    /// Asks the task store once, and again for some seconds while it cannot be reached, as a database that is started at the
+    /// same time may need a moment. [`Server::serve`](crate::Server::serve) does this by itself; it is for a program that
+    /// serves a [`wrap`](Self::wrap)ped handler in its own way, before it takes requests.
+    ///
+    /// # Errors
+    /// The store's: it does not answer, or refuses, because of a wrong password for example.
+    pub async fn check_store(&self) -> Result<(), StoreError> {
+        self.engine.check_store().await
     }
 
     /// Stops taking on tasks and waits, at most for `patience`, for the executions that run; those that are left then are

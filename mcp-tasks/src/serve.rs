@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_tasks_core::StoreError;
 use rmcp::ServerHandler;
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use tokio::time::Instant;
@@ -40,6 +41,13 @@ pub enum Error {
         addr: String,
         /// Why not.
         source: io::Error,
+    },
+    /// The task store does not answer, or refuses.
+    #[error("the task store cannot be used; check what mcp.tasks.store.url names, or the store that was given in code")]
+    #[non_exhaustive]
+    Store {
+        /// Why not.
+        source: StoreError,
     },
     /// The transport broke.
     #[error("the {transport} transport failed")]
@@ -200,8 +208,11 @@ impl<H: ServerHandler> Server<H> {
     /// process at once, which is also how to end one that a blocking thread keeps: runtimes wait for those, so blocking
     /// work should look at its [`cancellation`](crate::ToolContext::cancellation).
     ///
+    /// Before it takes requests it asks the task store once, so that a server whose store is not there does not look as if
+    /// it worked.
+    ///
     /// # Errors
-    /// When the address cannot be listened on, or the transport breaks.
+    /// When the task store cannot be used, the address cannot be listened on, or the transport breaks.
     pub async fn serve(self) -> Result<()> {
         let stop = CancellationToken::new();
         signal::cancel_on_signal(stop.clone());
@@ -214,6 +225,10 @@ impl<H: ServerHandler> Server<H> {
     /// As [`serve`](Self::serve).
     pub async fn serve_until(mut self, stop: CancellationToken) -> Result<()> {
         let runtime = self.runtime.clone();
+        tokio::select! {
+            checked = runtime.check_store() => checked.map_err(|source| Error::Store { source })?,
+            () = stop.cancelled() => return Ok(()),
+        }
         let ready = self.on_ready.take();
         let engine = runtime.engine.clone();
         let ready = move |place: &str| {

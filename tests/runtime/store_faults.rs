@@ -125,3 +125,35 @@ async fn requests_during_an_outage_fail_and_change_nothing() {
     assert_eq!(client.task(&id).await, asked);
     assert_eq!(log.lines(), ["a", "b"], "no other task ran");
 }
+
+/// The server's own look at its store, before it takes requests.
+async fn checked(store: TestStore) -> (Result<(), mcp_tasks::StoreError>, Duration) {
+    let runtime = mcp_tasks::TaskRuntime::builder()
+        .without_inventory()
+        .config(
+            mcp_tasks::Config::builder()
+                .without_file()
+                .build()
+                .expect("nothing is wrong"),
+        )
+        .store(std::sync::Arc::new(store))
+        .build()
+        .expect("nothing is wrong");
+    let begun = tokio::time::Instant::now();
+    (runtime.check_store().await, begun.elapsed())
+}
+
+/// A store that does not answer keeps the server from starting, after some patience.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_told_at_the_start() {
+    let store = TestStore::new(Mode::Straight);
+    store.misbehave(|faults| faults.down = true);
+    let (outcome, took) = checked(store).await;
+    assert!(outcome.expect_err("it is down").is_retryable());
+    assert!(
+        took > Duration::from_secs(5) && took < Duration::from_secs(30),
+        "{took:?}"
+    );
+    let (outcome, _) = checked(TestStore::new(Mode::Straight)).await;
+    outcome.expect("it answers");
+}

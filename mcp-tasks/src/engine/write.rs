@@ -13,6 +13,10 @@ use super::{Engine, error_chain};
 /// the store's connection, and shorter than clients wait for an answer.
 pub(super) const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a start waits for a store that cannot be reached: as long as a database takes that is started along with the
+/// server, and short enough that a wrong address is soon told.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Calls `write` again and again while the store cannot be reached, for as long as `patience` lasts. The write must name
 /// the same write id each time: a write whose acknowledgement was lost is then found, and not applied twice.
 pub(super) async fn patiently<T, F>(patience: Duration, mut write: impl FnMut() -> F) -> Result<T, StoreError>
@@ -50,6 +54,13 @@ where
 }
 
 impl Engine {
+    /// Whether the store answers. The id is one that no task has.
+    pub(crate) async fn check_store(&self) -> Result<(), StoreError> {
+        let id = TaskId::new("start-up-check");
+        patiently(START_PATIENCE, || self.inner.store.get(&id, self.now())).await?;
+        Ok(())
+    }
+
     /// One update under a write id of its own.
     pub(super) async fn write(
         &self,
