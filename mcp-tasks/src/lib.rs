@@ -305,6 +305,8 @@ pub use crate::serve::{Error, Result, Server};
 pub use crate::settings::{Secret, Settings, Transport};
 pub use crate::start::{StartError, StartProblem, StartProblems};
 pub use crate::state::State;
+#[cfg(feature = "nats")]
+pub use crate::store::nats::{NatsOptions, NatsStore};
 #[cfg(feature = "sqlite")]
 pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use crate::task_server::{NoHandler, TaskServer};
