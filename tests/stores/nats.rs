@@ -45,7 +45,9 @@ impl Fresh {
 
     /// The server as an operator's tool sees it.
     async fn raw(&self) -> jetstream::Context {
-        let client = async_nats::connect(self.server.url()).await.expect("the server is there");
+        let client = async_nats::connect(self.server.url())
+            .await
+            .expect("the server is there");
         jetstream::new(client)
     }
 
