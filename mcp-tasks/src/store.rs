@@ -13,7 +13,7 @@ pub(crate) mod sqlite;
 #[derive(Debug)]
 pub(crate) enum Choice {
     #[cfg(feature = "nats")]
-    Nats(nats::NatsOptions),
+    Nats(Box<nats::NatsOptions>),
     #[cfg(feature = "sqlite")]
     Sqlite(sqlite::SqliteOptions),
 }
@@ -29,7 +29,7 @@ impl Choice {
         let _ = (rest, prefix);
         match scheme.to_ascii_lowercase().as_str() {
             #[cfg(feature = "nats")]
-            "nats" | "tls" => nats::NatsOptions::from_url(url, prefix).map(Self::Nats),
+            "nats" | "tls" => nats::NatsOptions::from_url(url, prefix).map(|options| Self::Nats(Box::new(options))),
             #[cfg(not(feature = "nats"))]
             "nats" | "tls" => {
                 Err("this build has no NATS store; switch on the feature `nats` of the crate `mcp-tasks`".to_owned())

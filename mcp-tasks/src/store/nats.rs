@@ -75,7 +75,8 @@ use connection::Connection;
 ///
 /// A bucket has no index. Each process that sweeps, looks for tasks of lost nodes or listens to changes keeps one in
 /// memory, some 300 bytes for each task that has a deadline or a lease. It reads the headers of every task once, when it is
-/// first needed, and from then on those of every write of any process; not the records. A sweep then costs two round trips for
+/// first needed, and from then on those of every write of any process; not the records. Until the first reading is done, seconds for a million
+/// tasks, a sweep or search waits, and is `Unavailable` if that takes longer than the timeout. A sweep then costs two round trips for
 /// what expired, and one where another process was faster; a search for expired leases one for what it finds.
 ///
 /// Deleting leaves a mark, so that other processes hear of it; a sweep removes marks that are older than a minute, so the

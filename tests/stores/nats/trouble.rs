@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mcp_tasks::NatsOptions;
 use mcp_tasks_core::{StoreError, TaskId, TaskStore, WriteId};
-use mcp_tasks_tests::servers::free_port;
+use mcp_tasks_tests::servers::nats;
 
 use super::{Fresh, until};
 use crate::records::{at, increment, record};
@@ -132,17 +132,17 @@ async fn a_write_sent_late_changes_nothing_that_came_in_between() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_comes_later_is_found() {
-    let port = free_port();
-    let late = NatsOptions::new(&format!("nats://me:hunter2@127.0.0.1:{port}")).unwrap();
-    let store = late.timeout(Duration::from_secs(2)).open().unwrap();
+    let Some(mut server) = nats(&["--user", "me", "--pass", "hunter2"]) else {
+        return;
+    };
+    server.kill();
+    let url = server.url().replace("nats://", "nats://me:hunter2@");
+    let late = NatsOptions::new(&url).unwrap().timeout(Duration::from_secs(2));
+    let store = late.open().unwrap();
     let error = store.get(&TaskId::new("t"), at(0)).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
     assert!(!format!("{error:?} {error}").contains("hunter2"));
-    let text = port.to_string();
-    // The later option counts.
-    let Some(_server) = mcp_tasks_tests::servers::nats(&["--port", &text, "--user", "me", "--pass", "hunter2"]) else {
-        return;
-    };
+    server.start();
     assert!(store.get(&TaskId::new("t"), at(0)).await.unwrap().is_none());
 }
 

@@ -362,7 +362,6 @@ mod tests {
             "nats://",
             "nats://hunter2@",
             "nats://me:hunter2@host/bucket",
-            "nats://me:hunter2/x@host",
             "nats://me:pass?hunter2@host",
             "nats://me:pass?hunter2=x@host",
             "nats://me:hunter2@a,you:hunter3@b",
