@@ -12,6 +12,7 @@ use mcp_tasks_tests::servers::{DbServer, nats};
 mod access;
 mod buckets;
 mod changes;
+mod cluster;
 mod damage;
 mod races;
 mod scans;
