@@ -75,6 +75,8 @@ async fn a_frozen_server_is_unavailable_in_time_and_what_it_does_later_counts_on
     fresh.create(record("t", Some(1_000_000))).await.unwrap();
     fresh.as_sweep().unwrap().sweep(at(0)).await.unwrap();
     fresh.server.signal("STOP");
+    // Its threads stop one after the other.
+    until(async || fresh.get(&id, at(1)).await.is_err().then_some(())).await;
     let start = Instant::now();
     let outcomes = tokio::join!(
         async { fresh.get(&id, at(1)).await.map(drop) },

@@ -22,6 +22,11 @@ const ROLL_UP: &str = "sub";
 /// How often a deletion looks again because others write to the record meanwhile: each of them wins once.
 const ATTEMPTS: u32 = 40;
 
+/// How often a write that nobody takes is offered, and the pause between: half a second in all, in which a bucket that was made
+/// is ready.
+const OFFERS: u32 = 11;
+const BETWEEN_OFFERS: Duration = Duration::from_millis(50);
+
 #[derive(Clone)]
 pub(super) struct Backend {
     pub(super) connection: Arc<Connection>,
@@ -80,33 +85,54 @@ impl Backend {
     }
 
     /// Writes if the newest message under the key is this one; returns the new revision, or `None` on a conflict.
+    ///
+    /// A bucket shows some moments before it takes messages, when it is made and when it changes its leader, and is made
+    /// again when it was removed: what nobody took is offered again.
     async fn publish(
         &self,
         key: &str,
         mut headers: HeaderMap,
-        value: Vec<u8>,
+        value: &[u8],
         expected: u64,
     ) -> Result<Option<u64>, StoreError> {
         headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(expected));
-        self.on_bucket(
-            &[&format!("$KV.{}.", self.connection.bucket_name())],
-            |bucket| async move {
-                let subject = bucket.published(key);
-                let sent = bucket
-                    .context
-                    .publish_with_headers(subject, headers, value.into())
-                    .await;
-                let confirmed = match sent {
-                    Ok(confirmation) => confirmation.await,
-                    Err(error) => Err(error),
-                };
-                match confirmed.map_err(of_publishing) {
-                    Ok(confirmed) => Ok(Some(confirmed.sequence)),
-                    Err(WriteFailure::Conflict) => Ok(None),
-                    Err(WriteFailure::Failed(error)) => Err(error),
+        let mut offers = 0;
+        loop {
+            offers += 1;
+            match self.offer(key, headers.clone(), value).await? {
+                Ok(revision) => return Ok(Some(revision)),
+                Err(WriteFailure::Conflict) => return Ok(None),
+                Err(WriteFailure::Nobody(_)) if offers < OFFERS => {
+                    self.connection.forget_bucket();
+                    tokio::time::sleep(BETWEEN_OFFERS).await;
                 }
-            },
-        )
+                Err(WriteFailure::Nobody(error) | WriteFailure::Failed(error)) => {
+                    self.connection.forget_bucket();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    async fn offer(
+        &self,
+        key: &str,
+        headers: HeaderMap,
+        value: &[u8],
+    ) -> Result<Result<u64, WriteFailure>, StoreError> {
+        let subject = format!("$KV.{}.", self.connection.bucket_name());
+        self.on_bucket(&[&subject], |bucket| async move {
+            let subject = bucket.published(key);
+            let sent = bucket
+                .context
+                .publish_with_headers(subject, headers, value.to_vec().into())
+                .await;
+            let confirmed = match sent {
+                Ok(confirmation) => confirmation.await,
+                Err(error) => Err(error),
+            };
+            Ok(confirmed.map(|confirmed| confirmed.sequence).map_err(of_publishing))
+        })
         .await
     }
 
@@ -135,7 +161,7 @@ impl Backend {
             let mut headers = HeaderMap::new();
             headers.insert(OPERATION, PURGE);
             headers.insert(header::NATS_ROLLUP, ROLL_UP);
-            if let Some(revision) = self.publish(key, headers, Vec::new(), newest.revision).await? {
+            if let Some(revision) = self.publish(key, headers, &[], newest.revision).await? {
                 self.watcher.forget(key, revision);
                 return Ok(true);
             }
@@ -159,13 +185,11 @@ impl Backend {
             Expect::Absent => 0,
             Expect::Version(version) => version.get(),
         };
-        let mut written = self
-            .publish(&key, headers.clone(), write.value.to_vec(), expected)
-            .await?;
+        let mut written = self.publish(&key, headers.clone(), write.value, expected).await?;
         if written.is_none() && expect == Expect::Absent {
             // A mark of deletion is there, perhaps; it counts as nothing.
             if let Some(Newest { revision, value: None }) = self.newest(&key).await? {
-                written = self.publish(&key, headers, write.value.to_vec(), revision).await?;
+                written = self.publish(&key, headers, write.value, revision).await?;
             }
         }
         let Some(revision) = written else {

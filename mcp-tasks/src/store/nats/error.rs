@@ -117,6 +117,8 @@ pub(super) fn jetstream_cause<'a>(error: &'a (dyn StdError + 'static)) -> Option
 pub(super) enum WriteFailure {
     /// Something else is there.
     Conflict,
+    /// Nobody took it: it was not written.
+    Nobody(StoreError),
     Failed(StoreError),
 }
 
@@ -127,13 +129,15 @@ pub(super) fn of_publishing(error: PublishError) -> WriteFailure {
     {
         return WriteFailure::Conflict;
     }
+    if error.kind() == PublishErrorKind::StreamNotFound {
+        return WriteFailure::Nobody(nobody_answers(error));
+    }
     WriteFailure::Failed(match (cause, error.kind()) {
         (Some(cause), _) => of_jetstream(cause),
         (None, PublishErrorKind::MaxPayloadExceeded) => StoreError::Refused {
             reason: "the record is larger than a message of this NATS server may be (`max_payload`)".to_owned(),
             source: Some(Box::new(error)),
         },
-        (None, PublishErrorKind::StreamNotFound) => nobody_answers(error),
         _ => unavailable("the NATS server did not confirm a write", error),
     })
 }
