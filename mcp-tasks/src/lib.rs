@@ -237,7 +237,9 @@
 //!
 //! Tasks are kept in a [`TaskStore`]. The [`MemoryStore`], which is used unless another is
 //! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With the feature
-//! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes.
+//! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes. With
+//! the feature `nats` and a URL such as `nats://nats.internal?replicas=3` they are in NATS JetStream, shared by any number of
+//! machines.
 //!
 //! # Crate features
 //!
@@ -247,6 +249,8 @@
 //!   serve on stdio alone, or to bring an rmcp transport of your own.
 //! * `stdio`: [`Server`] over standard input and output. Pulls tokio's stdin and stdout. Leave it out where no client
 //!   starts the server as its child.
+//! * `nats`: `NatsStore`, and its choice by URL. Pulls async-nats, and rustls with ring for TLS. Leave it out where tasks are
+//!   elsewhere.
 //! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler. Leave it
 //!   out where tasks are in memory or in a store of your own.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
@@ -305,6 +309,8 @@ pub use crate::serve::{Error, Result, Server};
 pub use crate::settings::{Secret, Settings, Transport};
 pub use crate::start::{StartError, StartProblem, StartProblems};
 pub use crate::state::State;
+#[cfg(feature = "nats")]
+pub use crate::store::nats::{NatsOptions, NatsStore};
 #[cfg(feature = "sqlite")]
 pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use crate::task_server::{NoHandler, TaskServer};

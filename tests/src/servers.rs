@@ -16,7 +16,7 @@ mod postgres;
 mod redis;
 
 pub use self::{
-    nats::nats,
+    nats::{nats, nats_without_jetstream},
     postgres::postgres,
     redis::{redis, valkey},
 };

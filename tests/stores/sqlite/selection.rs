@@ -38,6 +38,11 @@ fn build(url: &str) -> Result<TaskRuntime, mcp_tasks::StartError> {
 async fn a_parked_task_goes_on_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", directory.path().join("tasks.db").display());
+    goes_on_after_a_restart(&url).await;
+}
+
+/// A task that is parked by one server on the store is answered and completed by another.
+pub(crate) async fn goes_on_after_a_restart(url: &str) {
     let reach = async |engine: &Direct, id: &mcp_tasks::TaskId, status| loop {
         let record = engine.get(id).await.unwrap();
         if record.status == status {
@@ -46,12 +51,12 @@ async fn a_parked_task_goes_on_after_a_restart() {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     };
     let id = {
-        let engine = Direct::new(build(&url).unwrap());
+        let engine = Direct::new(build(url).unwrap());
         let record = engine.create("ask_to_go_on", &serde_json::json!({})).await.unwrap();
         reach(&engine, &record.task_id, TaskStatus::InputRequired).await;
         record.task_id.clone()
     };
-    let engine = Direct::new(build(&url).unwrap());
+    let engine = Direct::new(build(url).unwrap());
     let parked = engine.get(&id).await.unwrap();
     let yes = json(r#"{"action":"accept","content":{"on":true}}"#);
     let answers = BTreeMap::from([(parked.open[0].key.to_string(), yes)]);

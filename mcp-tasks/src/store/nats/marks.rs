@@ -1,0 +1,163 @@
+//! What stands in the headers of a stored record, so that an index can be kept without reading records.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use async_nats::{HeaderMap, HeaderValue};
+use mcp_tasks_core::{TaskRecord, TaskStatus, Timestamp};
+use serde::Deserialize;
+
+const VERSION: &str = "Mcp-Tasks-Version";
+const DEADLINE: &str = "Mcp-Tasks-Deadline";
+const LEASE: &str = "Mcp-Tasks-Lease";
+
+/// Present on a record that was deleted, in words that every client of key-value buckets knows.
+pub(super) const OPERATION: &str = "KV-Operation";
+pub(super) const PURGE: &str = "PURGE";
+/// Later servers mark what they removed by themselves like this.
+const SERVER_MARKER: &str = "Nats-Marker-Reason";
+
+/// When a stored record wants to be looked at, and which version of it this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Marks {
+    pub(super) version: Option<u64>,
+    /// After which it is expired.
+    pub(super) deadline: Option<Timestamp>,
+    /// After which nobody vouches for it, while it works.
+    pub(super) lease: Option<Timestamp>,
+}
+
+/// The members of a record that marks are made of.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Partial {
+    status: TaskStatus,
+    created_at: Timestamp,
+    ttl_ms: Option<u64>,
+    execution: PartialExecution,
+    version: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PartialExecution {
+    lease_until: Option<Timestamp>,
+}
+
+impl Marks {
+    /// Of a record's stored text; `None` if it is no record.
+    pub(super) fn of_text(text: &[u8]) -> Option<Self> {
+        let partial: Partial = serde_json::from_slice(text).ok()?;
+        let deadline = partial
+            .ttl_ms
+            .map(|ttl| partial.created_at.saturating_add(Duration::from_millis(ttl)));
+        let lease = partial.execution.lease_until;
+        Some(Self {
+            version: Some(partial.version),
+            deadline,
+            lease: lease.filter(|_| partial.status == TaskStatus::Working),
+        })
+    }
+
+    pub(super) fn of_record(record: &TaskRecord) -> Self {
+        let lease = record.execution.lease_until;
+        Self {
+            version: Some(record.version),
+            deadline: record.deadline(),
+            lease: lease.filter(|_| record.status == TaskStatus::Working),
+        }
+    }
+
+    /// Of a value that came without, from another program: the next sweep looks at it, and learns what they are.
+    pub(super) fn unknown() -> Self {
+        Self {
+            version: None,
+            deadline: Some(Timestamp::default()),
+            lease: None,
+        }
+    }
+
+    pub(super) fn write_to(self, headers: &mut HeaderMap) {
+        if let Some(version) = self.version {
+            headers.insert(VERSION, HeaderValue::from(version));
+        }
+        for (name, time) in [(DEADLINE, self.deadline), (LEASE, self.lease)] {
+            if let Some(time) = time {
+                headers.insert(name, HeaderValue::from(time.as_millis()));
+            }
+        }
+    }
+
+    pub(super) fn read_from(headers: &HeaderMap) -> Self {
+        let time = |name| number(headers, name).map(Timestamp::from_millis);
+        match number(headers, VERSION) {
+            Some(version) => Self {
+                version: Some(version),
+                deadline: time(DEADLINE),
+                lease: time(LEASE),
+            },
+            None => Self::unknown(),
+        }
+    }
+}
+
+fn number<T: FromStr>(headers: &HeaderMap, name: &'static str) -> Option<T> {
+    headers.get(name)?.as_str().parse().ok()
+}
+
+/// Whether a message marks that something was deleted.
+pub(super) fn is_marker(headers: &HeaderMap) -> bool {
+    let operation = headers.get(OPERATION).map(|value| value.as_str());
+    matches!(operation, Some("DEL" | PURGE)) || headers.get(SERVER_MARKER).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_tasks_core::{ClientCapabilities, Json, TaskId};
+
+    use super::*;
+
+    fn record() -> TaskRecord {
+        let empty = || serde_json::from_str::<Json>("{}").unwrap();
+        TaskRecord::new(
+            TaskId::new("t"),
+            "encode".into(),
+            empty(),
+            ClientCapabilities::new(empty()),
+            Timestamp::from_millis(1_000),
+            Some(Duration::from_millis(500)),
+            Duration::from_secs(1),
+        )
+    }
+
+    #[test]
+    fn a_record_and_its_text_and_its_headers_say_the_same() {
+        let mut records = vec![record()];
+        let mut leased = record();
+        leased.version = 7;
+        leased.execution.lease_until = Some(Timestamp::from_millis(1_200));
+        let mut parked = leased.clone();
+        parked.status = TaskStatus::InputRequired;
+        let mut unlimited = record();
+        unlimited.ttl_ms = None;
+        records.extend([leased, parked, unlimited]);
+        for record in records {
+            let marks = Marks::of_record(&record);
+            assert_eq!(Marks::of_text(record.to_json().unwrap().as_bytes()), Some(marks));
+            let mut headers = HeaderMap::new();
+            marks.write_to(&mut headers);
+            assert_eq!(Marks::read_from(&headers), marks);
+            assert!(!is_marker(&headers));
+        }
+        assert_eq!(
+            Marks::of_record(&record()).deadline,
+            Some(Timestamp::from_millis(1_500))
+        );
+    }
+
+    #[test]
+    fn what_has_no_marks_wants_to_be_looked_at() {
+        assert_eq!(Marks::of_text(b"{"), None);
+        assert_eq!(Marks::read_from(&HeaderMap::new()), Marks::unknown());
+    }
+}

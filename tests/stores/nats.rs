@@ -1,0 +1,132 @@
+//! NATS: the contract suite on a server per test, and what can happen to servers, buckets and connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream;
+use mcp_tasks::{NatsOptions, NatsStore};
+use mcp_tasks_core::store::contract::Work;
+use mcp_tasks_core::{Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId};
+use mcp_tasks_tests::servers::{DbServer, nats};
+
+mod access;
+mod buckets;
+mod changes;
+mod cluster;
+mod damage;
+mod races;
+mod scans;
+mod selection;
+mod trouble;
+
+/// A store on a server of its own, which goes with it.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    pub(crate) store: NatsStore,
+    pub(crate) server: DbServer,
+}
+
+impl Fresh {
+    /// `None`, with a loud word, where there is no NATS server.
+    fn new() -> Option<Self> {
+        Self::with(&[], |options| options)
+    }
+
+    fn with(arguments: &[&str], options: impl FnOnce(NatsOptions) -> NatsOptions) -> Option<Self> {
+        let server = nats(arguments)?;
+        let options = options(NatsOptions::new(server.url()).expect("the server has a URL"));
+        let store = options.open().expect("the options can be used");
+        Some(Self { store, server })
+    }
+
+    /// Another process's store on the same server.
+    fn another(&self) -> NatsStore {
+        NatsStore::open(self.server.url()).expect("the server has a URL")
+    }
+
+    /// The server as an operator's tool sees it.
+    async fn raw(&self) -> jetstream::Context {
+        let client = async_nats::connect(self.server.url())
+            .await
+            .expect("the server is there");
+        jetstream::new(client)
+    }
+
+    /// The bucket as an operator's tool sees it.
+    async fn bucket(&self) -> jetstream::kv::Store {
+        let raw = self.raw().await;
+        raw.get_key_value("mcp-tasks").await.expect("the bucket is there")
+    }
+
+    /// How many messages the bucket holds, marks of deletion included.
+    async fn messages(&self) -> u64 {
+        let info = self.bucket().await.stream.get_info().await;
+        info.expect("the bucket is there").state.messages
+    }
+}
+
+/// Waits for what comes by itself, and fails when it does not come for very long.
+async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(std::time::Instant::now() < end, "it does not come");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+impl TaskStore for Fresh {
+    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
+        self.store.create(record)
+    }
+
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+        self.store.get(id, now)
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a TaskId,
+        now: Timestamp,
+        write: WriteId,
+        mutation: Mutation,
+    ) -> StoreFuture<'a, Option<Updated>> {
+        self.store.update(id, now, write, mutation)
+    }
+
+    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
+        self.store.delete(id)
+    }
+
+    fn as_sweep(&self) -> Option<&dyn Sweep> {
+        self.store.as_sweep()
+    }
+}
+
+fn spawn(work: Work) -> Work {
+    Box::pin(async { tokio::spawn(work).await.expect("the work passes") })
+}
+
+/// A store for a case of the suite. Without a server, which `nats` has said loudly and CI does not let pass, the memory store
+/// stands in, so that the cases that are stamped are functions that end.
+async fn for_a_case() -> Box<dyn TaskStore> {
+    match Fresh::new() {
+        Some(fresh) => Box::new(fresh),
+        None => Box::new(mcp_tasks_core::MemoryStore::new()),
+    }
+}
+
+mcp_tasks_core::store_contract! {
+    contract,
+    #[tokio::test(flavor = "multi_thread")],
+    async { for_a_case().await },
+    spawn = spawn,
+}
+
+mcp_tasks_core::store_contract! {
+    contract_on_one_thread,
+    #[tokio::test],
+    async { for_a_case().await },
+}
