@@ -238,6 +238,8 @@
 //! Tasks are kept in a [`TaskStore`]. The [`MemoryStore`], which is used unless another is
 //! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With the feature
 //! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes.
+//! With the feature `redis` and `mcp.tasks.store.url = "redis://host"` they are on a Redis or Valkey server, shared by all
+//! nodes; what they survive there is up to the server's settings.
 //!
 //! # Crate features
 //!
@@ -249,6 +251,8 @@
 //!   starts the server as its child.
 //! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler. Leave it
 //!   out where tasks are in memory or in a store of your own.
+//! * `redis`: `RedisStore`, for Redis and Valkey, and its choice by URL. Pulls redis-rs, and rustls with ring. Leave it out
+//!   where tasks are elsewhere.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 
@@ -305,6 +309,8 @@ pub use crate::serve::{Error, Result, Server};
 pub use crate::settings::{Secret, Settings, Transport};
 pub use crate::start::{StartError, StartProblem, StartProblems};
 pub use crate::state::State;
+#[cfg(feature = "redis")]
+pub use crate::store::redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use crate::task_server::{NoHandler, TaskServer};
