@@ -133,8 +133,8 @@ mod tests {
     fn names_never_change_as_stored_data_depends_on_them() {
         let keys = Keys::new("mcp-tasks:").unwrap();
         let place = keys.place("nXdjZGxvFqYpZQOb3oNKCQ");
-        assert_eq!(place.record, "mcp-tasks:{13}:nXdjZGxvFqYpZQOb3oNKCQ");
-        assert_eq!(place.leases, "mcp-tasks:{13}");
+        assert_eq!(place.record, "mcp-tasks:{16}:nXdjZGxvFqYpZQOb3oNKCQ");
+        assert_eq!(place.leases, "mcp-tasks:{16}");
         assert_eq!(keys.channel(), "mcp-tasks:changes");
         assert_eq!(version_text(255), "00000000000000ff");
     }
