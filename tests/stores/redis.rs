@@ -18,6 +18,7 @@ mod faults;
 mod feed;
 mod leases;
 mod round_trips;
+mod settings;
 mod values;
 
 type Fresh = Kept<RedisStore, DbServer>;

@@ -24,7 +24,8 @@ pub(super) async fn next(changes: &mut ChangeStream) -> TaskChange {
     next.expect("the feed says something").expect("the store is there")
 }
 
-/// Takes the two `Resumed` at a stream's beginning: it begins, and it has reached the server.
+/// Takes the two `Resumed` at a stream's beginning: it begins, and it has reached the server. Called at once after the
+/// stream was asked for, as two that nobody has taken become one.
 pub(super) async fn subscribed(changes: &mut ChangeStream) {
     assert_eq!(next(changes).await, TaskChange::Resumed);
     assert_eq!(next(changes).await, TaskChange::Resumed);
@@ -35,8 +36,8 @@ async fn a_write_by_one_store_is_heard_by_another() {
     let Some(fresh) = fresh() else { return };
     let other = fresh.other();
     let mut changes = other.as_change_feed().unwrap().changes();
-    let mut own = fresh.as_change_feed().unwrap().changes();
     subscribed(&mut changes).await;
+    let mut own = fresh.as_change_feed().unwrap().changes();
     subscribed(&mut own).await;
     let id = TaskId::new("a task");
     fresh.create(record("a task", None)).await.unwrap();

@@ -18,7 +18,8 @@ async fn a_value_that_cannot_be_read_is_left_alone_and_hinders_nothing() {
         keys.push(key_of(&mut raw, name));
     }
     let written: Vec<u8> = raw.get(&keys[0]).unwrap();
-    let text = String::from_utf8(written).unwrap();
+    // Another's write, under a version of its own.
+    let text = format!("{:016x}{}", 1, std::str::from_utf8(&written[16..]).unwrap());
     let newer = text.replace(r#""format":1"#, r#""format":99,"surprise":{}"#);
     let () = raw.set(&keys[0], &text[..40]).unwrap();
     let () = raw.set(&keys[1], &newer).unwrap();

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use mcp_tasks_core::store::{CasBackend, CasEntry, CasOutcome, CasVersion, CasWrite, Expect};
 use mcp_tasks_core::{RecordError, StoreError, StoreFuture, TaskId};
+use redis::RedisResult;
 
-use super::connection::Link;
+use super::connection::{Connection, Link};
 use super::error;
 use super::keys::{Keys, Note, split, version_text};
 use super::scripts::{COMPARE_AND_SET, REMOVE};
@@ -32,6 +33,30 @@ impl RedisBackend {
     pub(super) const fn new(link: Arc<Link>, keys: Keys) -> Self {
         Self { link, keys }
     }
+
+    /// Does `work`, which touches the record. That a key holds no string is a failure of this key and not of the store.
+    async fn on_record<T, F, W>(&self, id: &str, work: F) -> Result<T, StoreError>
+    where
+        F: Fn(Connection) -> W,
+        W: Future<Output = RedisResult<T>>,
+    {
+        let outcome = self.link.run(|connection| {
+            let outcome = work(connection);
+            async move {
+                match outcome.await {
+                    Err(error) if error::code(&error) == Some("WRONGTYPE") => Ok(None),
+                    outcome => outcome.map(Some),
+                }
+            }
+        });
+        let outcome = outcome.await?;
+        outcome.ok_or_else(|| unreadable(id, not_a_record("the key holds something that is no string")))
+    }
+}
+
+fn unreadable(id: &str, source: RecordError) -> StoreError {
+    let id = TaskId::new(id);
+    StoreError::Unreadable { id, source }
 }
 
 /// The message of a change: the version of the record, or `-` for one that was removed, and the id.
@@ -49,7 +74,7 @@ fn time_to_live(remaining: Duration) -> u64 {
 }
 
 /// Something is there that this store did not write.
-pub(super) fn not_a_record(what: &str) -> RecordError {
+fn not_a_record(what: &str) -> RecordError {
     RecordError::Corrupt(serde::de::Error::custom(what))
 }
 
@@ -61,27 +86,13 @@ pub(super) fn entry(value: &[u8]) -> Result<(u64, &[u8]), RecordError> {
 impl CasBackend for RedisBackend {
     fn get<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<CasEntry>> {
         Box::pin(async move {
-            let unreadable = |source| StoreError::Unreadable {
-                id: TaskId::new(key),
-                source,
-            };
-            let place = self.keys.place(key);
-            let get = redis::Cmd::get(&place.record);
-            let found = self.link.run(|mut connection| {
-                let get = &get;
-                async move {
-                    // Told apart here, as it is this key that cannot be read and not the store.
-                    match get.query_async::<Option<Vec<u8>>>(&mut connection).await {
-                        Err(error) if error::code(&error) == Some("WRONGTYPE") => Ok(Err(error)),
-                        other => other.map(Ok),
-                    }
-                }
+            let get = &redis::Cmd::get(self.keys.place(key).record);
+            let found = self.on_record(key, |mut connection| async move {
+                get.query_async::<Option<Vec<u8>>>(&mut connection).await
             });
-            let found = found
-                .await?
-                .map_err(|_| unreadable(not_a_record("the key holds something that is no string")))?;
+            let found = found.await?;
             let Some(mut value) = found else { return Ok(None) };
-            let (version, _) = entry(&value).map_err(unreadable)?;
+            let (version, _) = entry(&value).map_err(|source| unreadable(key, source))?;
             value.drain(..super::keys::VERSION);
             Ok(Some(CasEntry::new(value, CasVersion::new(version))))
         })
@@ -117,11 +128,10 @@ impl CasBackend for RedisBackend {
                 .arg(self.keys.channel())
                 .arg(message(note.version, key));
             let script = &script;
-            let written = self
-                .link
-                .run(|mut connection| async move { script.invoke_async::<bool>(&mut connection).await })
-                .await?;
-            Ok(if written {
+            let written = self.on_record(key, |mut connection| async move {
+                script.invoke_async::<bool>(&mut connection).await
+            });
+            Ok(if written.await? {
                 CasOutcome::Applied(CasVersion::new(version))
             } else {
                 CasOutcome::Conflict

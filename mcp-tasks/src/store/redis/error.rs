@@ -47,10 +47,10 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
     let (is_retryable, reason) = match code(&error) {
         Some("OOM") => final_("the Redis server's memory, as limited by its `maxmemory`, is full"),
         Some("MISCONF") => final_("the Redis server takes no writes because it cannot save to its disk"),
-        Some("NOAUTH") => final_("the Redis server wants a password, and none is configured"),
+        Some("NOAUTH") => final_(NO_PASSWORD),
         Some("WRONGPASS") => final_(WRONG_PASSWORD),
         Some("NOPERM") => final_("the Redis user has no right to do what the task store needs"),
-        Some("WRONGTYPE") => final_("the key holds something of another type"),
+        Some("WRONGTYPE") => final_("a key of the task store holds something else"),
         Some("MOVED" | "ASK" | "CROSSSLOT") => {
             final_("the Redis server is part of a cluster; write `redis-cluster://` instead of `redis://`")
         }
@@ -70,6 +70,7 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
     }
 }
 
+const NO_PASSWORD: &str = "the Redis server wants a password, and none is configured";
 const WRONG_PASSWORD: &str = "the Redis server refuses the user or the password";
 
 /// By what the driver makes of it: whether it may pass, and in words.
@@ -78,6 +79,10 @@ fn of_kind(error: &RedisError) -> (bool, String) {
     match error.kind() {
         ErrorKind::AuthenticationFailed => (false, WRONG_PASSWORD.to_owned()),
         ErrorKind::InvalidClientConfig => (false, "the connection to Redis cannot be made as configured".to_owned()),
+        // The server reads no long command of somebody who has not said who they are.
+        ErrorKind::Server(_) | ErrorKind::Extension if detail.contains("unauthenticated") => {
+            (false, NO_PASSWORD.to_owned())
+        }
         ErrorKind::RESP3NotSupported => (false, "the Redis server does not speak RESP3".to_owned()),
         ErrorKind::Io if is_untrusted(error) => (
             false,
@@ -86,7 +91,7 @@ fn of_kind(error: &RedisError) -> (bool, String) {
                 .to_owned(),
         ),
         ErrorKind::Io => (true, "the connection to the Redis server fails".to_owned()),
-        ErrorKind::Server(_) if detail.contains("unknown command") => {
+        ErrorKind::Server(_) | ErrorKind::Extension if detail.contains("unknown command") => {
             (false, "the server lacks a command that the task store needs".to_owned())
         }
         ErrorKind::Server(_) if error.to_string().contains("switch database") => {
@@ -137,7 +142,15 @@ mod tests {
     use super::*;
 
     fn server(code: &str, detail: &str) -> RedisError {
-        redis::make_extension_error(code.to_owned(), Some(detail.to_owned()))
+        match code {
+            "ERR" => (
+                redis::ServerErrorKind::ResponseError.into(),
+                "An error of the server",
+                detail.to_owned(),
+            )
+                .into(),
+            _ => redis::make_extension_error(code.to_owned(), Some(detail.to_owned())),
+        }
     }
 
     #[test]
@@ -174,6 +187,8 @@ mod tests {
             ("NOREPLICAS", "Not enough good replicas to write.", true),
             ("BUSY", "Redis is busy running a script.", true),
             ("ERR", "max number of clients reached", true),
+            ("ERR", "Protocol error: unauthenticated multibulk length", false),
+            ("ERR", "unknown command 'EVALSHA', with args beginning with: ", false),
         ] {
             let error = store_error(server(code, detail));
             assert_eq!(error.is_retryable(), retryable, "{code} {detail}: {error}");
