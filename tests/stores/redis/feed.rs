@@ -103,6 +103,13 @@ async fn nobody_listens_before_somebody_does_and_the_stream_ends_with_the_store(
     subscribed(&mut changes).await;
     assert_eq!(next(&mut more).await, TaskChange::Resumed);
     assert_eq!(listeners(&mut raw), 1, "one connection for all");
+    drop((changes, more));
+    super::until("the connection is closed when nobody listens", || {
+        listeners(&mut raw) == 0
+    })
+    .await;
+    let mut changes = other.as_change_feed().unwrap().changes();
+    subscribed(&mut changes).await;
     drop(other);
     assert_eq!(changes.next().await, None);
     super::until("the connection is closed", || listeners(&mut raw) == 0).await;

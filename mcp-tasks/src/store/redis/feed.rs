@@ -9,7 +9,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::{Stream, StreamExt, stream};
 use mcp_tasks_core::{ChangeHub, ChangeStream, TaskChange, TaskId};
-use redis::aio::{PubSub, PubSubSink, PubSubStream};
+use redis::aio::PubSub;
 use redis::{Client, ProtocolVersion, RedisResult};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -148,7 +148,8 @@ async fn listen(feed: Weak<Feed>, source: Arc<Source>) {
         match tokio::time::timeout(source.timeout, subscribe(client, &source.channel)).await {
             Ok(Ok(subscription)) => {
                 pause = pauses();
-                if !pass_on(&feed, &source, subscription).await {
+                let events = events(subscription, source.timeout);
+                if !pass_on(&feed, source.is_cluster, events).await {
                     return;
                 }
                 tracing::debug!("the connection on which Redis tells of changes broke; connecting again");
@@ -177,41 +178,16 @@ async fn subscribe(client: &Client, channel: &str) -> RedisResult<PubSub> {
 
 /// What happens on the connection that listens.
 enum Event {
-    Message(redis::Msg),
+    Change(TaskChange),
     /// The server is there.
     Alive,
     /// The server is not.
     Gone,
 }
 
-/// Passes changes on until the connection breaks (true) or nobody wants them any more (false).
-async fn pass_on(feed: &Weak<Feed>, source: &Source, subscription: PubSub) -> bool {
+fn events(subscription: PubSub, timeout: Duration) -> impl Stream<Item = Event> {
     let (sink, messages) = subscription.split();
-    let mut events = std::pin::pin!(events(sink, messages, source.timeout));
-    let mut doubted = tokio::time::Instant::now();
-    let mut change = TaskChange::Resumed;
-    loop {
-        match feed.upgrade() {
-            Some(feed) => feed.hub.send(change),
-            None => return false,
-        }
-        change = loop {
-            match events.next().await {
-                Some(Event::Message(message)) => break read(message.get_payload_bytes()),
-                Some(Event::Alive) if feed.upgrade().is_none_or(|feed| feed.is_over()) => return false,
-                Some(Event::Alive) if source.is_cluster && doubted.elapsed() >= DOUBT => {
-                    doubted = tokio::time::Instant::now();
-                    break TaskChange::Resumed;
-                }
-                Some(Event::Alive) => {}
-                Some(Event::Gone) | None => return true,
-            }
-        };
-    }
-}
-
-fn events(sink: PubSubSink, messages: PubSubStream, timeout: Duration) -> impl Stream<Item = Event> {
-    let messages = messages.map(Event::Message).chain(stream::iter([Event::Gone]));
+    let changes = messages.map(|message| Event::Change(read(message.get_payload_bytes())));
     let looks = stream::unfold(sink, move |mut sink| async move {
         tokio::time::sleep(LOOK).await;
         let answered = tokio::time::timeout(timeout, sink.ping::<redis::Value>()).await;
@@ -222,7 +198,32 @@ fn events(sink: PubSubSink, messages: PubSubStream, timeout: Duration) -> impl S
         };
         Some((event, sink))
     });
-    stream::select(messages, looks)
+    stream::select(changes.chain(stream::iter([Event::Gone])), looks)
+}
+
+/// Passes changes on until the connection breaks (true) or nobody wants them any more (false).
+async fn pass_on(feed: &Weak<Feed>, is_cluster: bool, events: impl Stream<Item = Event>) -> bool {
+    let mut events = std::pin::pin!(events);
+    let mut doubted = tokio::time::Instant::now();
+    let mut change = TaskChange::Resumed;
+    loop {
+        match feed.upgrade() {
+            Some(feed) => feed.hub.send(change),
+            None => return false,
+        }
+        change = loop {
+            match events.next().await {
+                Some(Event::Change(change)) => break change,
+                Some(Event::Alive) if feed.upgrade().is_none_or(|feed| feed.is_over()) => return false,
+                Some(Event::Alive) if is_cluster && doubted.elapsed() >= DOUBT => {
+                    doubted = tokio::time::Instant::now();
+                    break TaskChange::Resumed;
+                }
+                Some(Event::Alive) => {}
+                Some(Event::Gone) | None => return true,
+            }
+        };
+    }
 }
 
 /// What a message says. One that a later release sent in another form still says that something changed.
@@ -244,6 +245,63 @@ fn read(message: &[u8]) -> TaskChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn feed() -> Arc<Feed> {
+        Arc::new(Feed {
+            hub: ChangeHub::new(),
+            source: Arc::new(Source {
+                clients: Vec::new(),
+                is_cluster: false,
+                channel: String::new(),
+                timeout: Duration::ZERO,
+            }),
+            running: Mutex::new(None),
+        })
+    }
+
+    /// The server is there every time it is asked, so often, and then it is not.
+    fn alive(times: usize) -> impl Stream<Item = Event> {
+        let looks = stream::iter(0..times).then(|_| async {
+            tokio::time::sleep(LOOK).await;
+            Event::Alive
+        });
+        looks.chain(stream::iter([Event::Gone]))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn in_a_cluster_listeners_are_told_to_look_from_time_to_time() {
+        for (is_cluster, expected) in [(true, 1 + 1 + 2), (false, 1 + 1)] {
+            let feed = feed();
+            let changes = feed.hub.listen();
+            // A reader that keeps up, as what nobody has taken is told once.
+            let reader = tokio::spawn(changes.collect::<Vec<_>>());
+            tokio::task::yield_now().await;
+            let after = usize::try_from(2 * DOUBT.as_secs() / LOOK.as_secs()).unwrap();
+            assert!(
+                pass_on(&Arc::downgrade(&feed), is_cluster, alive(after)).await,
+                "it broke"
+            );
+            drop(feed);
+            assert_eq!(reader.await.unwrap(), vec![TaskChange::Resumed; expected]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_when_nobody_listens_any_more_and_when_the_store_is_gone() {
+        let feed = feed();
+        let changes = feed.hub.listen();
+        let weak = Arc::downgrade(&feed);
+        let begin = tokio::time::Instant::now();
+        tokio::spawn(async move {
+            tokio::time::sleep(LOOK * 3 / 2).await;
+            drop(changes);
+        });
+        assert!(!pass_on(&weak, false, alive(1_000)).await, "it is over");
+        assert_eq!(begin.elapsed(), LOOK * 2);
+        let _changes = feed.hub.listen();
+        drop(feed);
+        assert!(!pass_on(&weak, false, alive(1_000)).await);
+    }
 
     #[test]
     fn messages_are_read() {

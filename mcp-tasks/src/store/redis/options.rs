@@ -78,8 +78,8 @@ impl RedisOptions {
         }
     }
 
-    /// Sends commands over a connection of the application's, which may share it with them. Its time-outs count where they
-    /// are shorter. The change feed has a connection of its own all the same, to the server of these options, as a
+    /// Sends commands over a connection of the application's, which may use it for others too. It is up to the manager then
+    /// when an answer is too late, if that is before [`timeout`](Self::timeout), and when to connect anew. The change feed has a connection of its own all the same, to the server of these options, as a
     /// connection that listens does nothing else.
     ///
     /// Not for a cluster.
