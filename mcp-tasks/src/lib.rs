@@ -237,9 +237,9 @@
 //!
 //! Tasks are kept in a [`TaskStore`]. The [`MemoryStore`], which is used unless another is
 //! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With the feature
-//! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes. With
-//! the feature `nats` and a URL such as `nats://nats.internal?replicas=3` they are in NATS JetStream, shared by any number of
-//! machines.
+//! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes. On a server
+//! they are shared by any number of machines: with the feature `redis` and `redis://host` on Redis or Valkey, where what
+//! they survive is up to the server's settings, with `nats` and `nats://nats.internal?replicas=3` in NATS JetStream.
 //!
 //! # Crate features
 //!
@@ -253,6 +253,8 @@
 //!   elsewhere.
 //! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler. Leave it
 //!   out where tasks are in memory or in a store of your own.
+//! * `redis`: `RedisStore`, for Redis and Valkey, and its choice by URL. Pulls redis-rs, and rustls with ring. Leave it out
+//!   where tasks are elsewhere.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 
@@ -311,6 +313,8 @@ pub use crate::start::{StartError, StartProblem, StartProblems};
 pub use crate::state::State;
 #[cfg(feature = "nats")]
 pub use crate::store::nats::{NatsOptions, NatsStore};
+#[cfg(feature = "redis")]
+pub use crate::store::redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use crate::task_server::{NoHandler, TaskServer};

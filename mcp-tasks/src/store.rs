@@ -6,6 +6,8 @@ use mcp_tasks_core::{StoreError, TaskStore};
 
 #[cfg(feature = "nats")]
 pub(crate) mod nats;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
@@ -14,6 +16,8 @@ pub(crate) mod sqlite;
 pub(crate) enum Choice {
     #[cfg(feature = "nats")]
     Nats(Box<nats::NatsOptions>),
+    #[cfg(feature = "redis")]
+    Redis(Box<redis::RedisOptions>),
     #[cfg(feature = "sqlite")]
     Sqlite(sqlite::SqliteOptions),
 }
@@ -29,33 +33,52 @@ impl Choice {
         let _ = (rest, prefix);
         match scheme.to_ascii_lowercase().as_str() {
             #[cfg(feature = "nats")]
-            "nats" | "tls" => nats::NatsOptions::from_url(url, prefix).map(|options| Self::Nats(Box::new(options))),
+            "nats" | "tls" => nats::NatsOptions::from_url(url, prefix).map(Box::new).map(Self::Nats),
             #[cfg(not(feature = "nats"))]
-            "nats" | "tls" => {
-                Err("this build has no NATS store; switch on the feature `nats` of the crate `mcp-tasks`".to_owned())
-            }
+            "nats" | "tls" => Err(not_built("NATS", "nats")),
+            #[cfg(feature = "redis")]
+            scheme if is_redis(scheme) => redis::RedisOptions::from_url(url, prefix)
+                .map(Box::new)
+                .map(Self::Redis),
+            #[cfg(not(feature = "redis"))]
+            scheme if is_redis(scheme) => Err(not_built("Redis", "redis")),
             #[cfg(feature = "sqlite")]
             "sqlite" => sqlite::SqliteOptions::from_url(rest).map(Self::Sqlite),
             #[cfg(not(feature = "sqlite"))]
-            "sqlite" => Err(
-                "this build has no SQLite store; switch on the feature `sqlite` of the crate `mcp-tasks`".to_owned(),
-            ),
+            "sqlite" => Err(not_built("SQLite", "sqlite")),
             _ => Err(format!(
-                "this build knows no store for `{scheme}:`, it knows `sqlite:<file>` and `nats://<host>`; another store can \
-                 be given in code, with `TaskRuntime::builder().store(..)`"
+                "there is no store for `{scheme}:`; there are `sqlite:<file>`, `redis://<server>` and \
+                 `nats://<server>`; another store can be given in code, with `TaskRuntime::builder().store(..)`"
             )),
         }
     }
 
-    /// Connects; waits for that.
+    /// Opens a file, and waits for that. What is on a server connects when it is first used.
     pub(crate) fn open(self) -> Result<Arc<dyn TaskStore>, StoreError> {
         match self {
             #[cfg(feature = "nats")]
             Self::Nats(options) => Ok(Arc::new(options.open()?)),
+            #[cfg(feature = "redis")]
+            Self::Redis(options) => Ok(Arc::new(options.open()?)),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(options) => Ok(Arc::new(options.open()?)),
         }
     }
+}
+
+/// The words for a store that the build leaves out.
+#[cfg(not(all(feature = "nats", feature = "redis", feature = "sqlite")))]
+fn not_built(store: &str, feature: &str) -> String {
+    format!("this build has no {store} store; switch on the feature `{feature}` of the crate `mcp-tasks`")
+}
+
+/// Whether the scheme is one of those that name Redis or Valkey.
+fn is_redis(scheme: &str) -> bool {
+    ["redis", "valkey"].iter().any(|name| {
+        scheme
+            .strip_prefix(name)
+            .is_some_and(|rest| matches!(rest, "" | "s" | "-cluster" | "s-cluster" | "+unix"))
+    })
 }
 
 #[cfg(test)]
@@ -68,28 +91,30 @@ mod tests {
 
     #[test]
     fn a_url_that_names_no_store_is_refused_without_showing_it() {
-        for url in ["tasks.db", "redis://:hunter2@db", "oracle:hunter2"] {
+        for url in ["tasks.db", "mysql://:hunter2@db", "oracle:hunter2"] {
             let error = parse(url).unwrap_err();
             assert!(!error.contains("hunter2") && error.contains("sqlite:"), "{error}");
         }
     }
 
-    #[cfg(not(feature = "sqlite"))]
     #[test]
     fn a_store_that_is_not_in_the_build_names_its_feature() {
-        let error = parse("sqlite:tasks.db").unwrap_err();
-        assert!(error.contains("feature `sqlite`"), "{error}");
-    }
-
-    #[cfg(not(feature = "nats"))]
-    #[test]
-    fn nats_is_not_in_the_build_and_its_feature_is_named() {
-        for url in ["nats://me:hunter2@host", "tls://host"] {
-            let error = parse(url).unwrap_err();
-            assert!(
-                error.contains("feature `nats`") && !error.contains("hunter2"),
-                "{error}"
-            );
+        for (scheme, feature, is_built) in [
+            ("sqlite", "sqlite", cfg!(feature = "sqlite")),
+            ("nats", "nats", cfg!(feature = "nats")),
+            ("tls", "nats", cfg!(feature = "nats")),
+            ("redis", "redis", cfg!(feature = "redis")),
+            ("rediss", "redis", cfg!(feature = "redis")),
+            ("valkey", "redis", cfg!(feature = "redis")),
+            ("redis-cluster", "redis", cfg!(feature = "redis")),
+            ("redis+unix", "redis", cfg!(feature = "redis")),
+        ] {
+            let outcome = parse(&format!("{scheme}://:hunter2@db"));
+            if !is_built {
+                let error = outcome.unwrap_err();
+                assert!(error.contains(&format!("feature `{feature}`")), "{error}");
+                assert!(!error.contains("hunter2"), "{error}");
+            }
         }
     }
 
@@ -100,6 +125,34 @@ mod tests {
         assert!(choice.contains("tls://host") && choice.contains("prod:"), "{choice}");
         assert!(!choice.contains("hunter2"), "{choice}");
         assert!(Choice::parse("nats://host", "a.b:").unwrap_err().contains("`a.b:`"));
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn redis_is_chosen_with_the_prefix_and_shows_no_password() {
+        for url in [
+            "redis://user:hunter2@db/1",
+            "rediss://:hunter2@db",
+            "valkey://:hunter2@db",
+            "VALKEYS://:hunter2@db",
+            "redis-cluster://:hunter2@db,other",
+            "redis+unix:///run/db?pass=hunter2",
+        ] {
+            let choice = format!("{:?}", Choice::parse(url, "mine:").unwrap());
+            assert!(
+                choice.contains("db") && choice.contains(r#"prefix: "mine:""#),
+                "{choice}"
+            );
+            assert!(!choice.contains("hunter2"), "{choice}");
+        }
+        for (url, prefix) in [
+            ("redis:hunter2", "mine:"),
+            ("redis://db?hunter=2", "mine:"),
+            ("redis://db", "{}"),
+        ] {
+            let error = Choice::parse(url, prefix).unwrap_err();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
     }
 
     #[cfg(feature = "sqlite")]

@@ -1,6 +1,8 @@
 //! Stores on what they really run on: files and servers, processes that are killed, disks that are full.
 
+mod kept;
 mod nats;
 mod records;
+mod redis;
 mod servers;
 mod sqlite;

@@ -1,0 +1,184 @@
+//! Connections: made when they are first needed, shared by all operations, and replaced when they are found dead.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcp_tasks_core::StoreError;
+use redis::aio::{ConnectionLike, ConnectionManager, MultiplexedConnection};
+use redis::cluster_async::ClusterConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+
+use super::error::{spoils_connection, store_error, timed_out, was_dropped};
+use super::{durability, options::Endpoint};
+
+/// How many commands may wait to be sent. The driver's 50 makes callers queue for a place before they queue for the server.
+const WAITING: usize = 1024;
+
+/// A connection over which any number of commands are under way at once.
+#[derive(Clone)]
+pub(super) enum Connection {
+    One(MultiplexedConnection),
+    Managed(ConnectionManager),
+    Cluster(ClusterConnection),
+}
+
+impl ConnectionLike for Connection {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        match self {
+            Self::One(connection) => connection.req_packed_command(cmd),
+            Self::Managed(connection) => connection.req_packed_command(cmd),
+            Self::Cluster(connection) => connection.req_packed_command(cmd),
+        }
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        match self {
+            Self::One(connection) => connection.req_packed_commands(pipeline, offset, count),
+            Self::Managed(connection) => connection.req_packed_commands(pipeline, offset, count),
+            Self::Cluster(connection) => connection.req_packed_commands(pipeline, offset, count),
+        }
+    }
+
+    fn get_db(&self) -> i64 {
+        match self {
+            Self::One(connection) => connection.get_db(),
+            Self::Managed(connection) => connection.get_db(),
+            Self::Cluster(connection) => connection.get_db(),
+        }
+    }
+}
+
+/// Runs operations on one connection at a time, each within the time-out.
+///
+/// Not the driver's connection manager, although an application's own is taken: it stays on a connection whose answers time
+/// out, as after a fail-over that left no word, and on a first failure that is not the network's, such as a refused
+/// password that is put right later.
+pub(super) struct Link {
+    endpoint: Endpoint,
+    timeout: Duration,
+    current: Mutex<Option<(u64, Connection)>>,
+    /// Held by whoever connects, so that a crowd makes one connection.
+    connecting: tokio::sync::Mutex<()>,
+    connections: AtomicU64,
+    looked_at_durability: AtomicBool,
+}
+
+impl Link {
+    pub(super) fn new(endpoint: Endpoint, timeout: Duration) -> Self {
+        Self {
+            endpoint,
+            timeout,
+            current: Mutex::new(None),
+            connecting: tokio::sync::Mutex::new(()),
+            connections: AtomicU64::new(0),
+            looked_at_durability: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(super) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Does `work` on the connection. What it does may be done twice: a connection that turns out to be dead is replaced,
+    /// once, and what was sent over it may have arrived.
+    pub(super) async fn run<T, F, W>(&self, work: F) -> Result<T, StoreError>
+    where
+        F: Fn(Connection) -> W,
+        W: Future<Output = RedisResult<T>>,
+    {
+        let used = AtomicU64::new(0);
+        let attempts = async {
+            let mut again = true;
+            loop {
+                let (number, connection) = self.connection().await?;
+                used.store(number, Ordering::Relaxed);
+                let error = match work(connection).await {
+                    Ok(done) => return Ok(done),
+                    Err(error) => error,
+                };
+                if spoils_connection(&error) {
+                    self.discard(number);
+                }
+                if !(again && was_dropped(&error)) {
+                    return Err(error);
+                }
+                again = false;
+            }
+        };
+        match tokio::time::timeout(self.timeout, attempts).await {
+            Ok(outcome) => outcome.map_err(store_error),
+            Err(_) => {
+                // A connection whose other end has vanished without a word shows itself by nothing else.
+                self.discard(used.load(Ordering::Relaxed));
+                Err(timed_out(self.timeout))
+            }
+        }
+    }
+
+    async fn connection(&self) -> RedisResult<(u64, Connection)> {
+        if let Some(current) = &*self.current() {
+            return Ok(current.clone());
+        }
+        let _turn = self.connecting.lock().await;
+        if let Some(current) = &*self.current() {
+            return Ok(current.clone());
+        }
+        let connection = self.connect().await?;
+        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        *self.current() = Some((number, connection.clone()));
+        if !self.looked_at_durability.swap(true, Ordering::Relaxed) {
+            tokio::spawn(durability::look(connection.clone(), self.timeout));
+        }
+        Ok((number, connection))
+    }
+
+    async fn connect(&self) -> RedisResult<Connection> {
+        match &self.endpoint {
+            Endpoint::Server(client) => Ok(Connection::One(connect(client, self.timeout).await?)),
+            Endpoint::Managed(_, manager) => Ok(Connection::Managed(manager.clone())),
+            Endpoint::Cluster(cluster, _) => Ok(Connection::Cluster(cluster.get_async_connection().await?)),
+        }
+    }
+
+    fn discard(&self, number: u64) {
+        let mut current = self.current();
+        if current.as_ref().is_some_and(|(present, _)| *present == number) {
+            *current = None;
+        }
+    }
+
+    /// Nothing that holds the lock can panic half-way.
+    fn current(&self) -> MutexGuard<'_, Option<(u64, Connection)>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers are waited for as long as the operation has, which is counted outside.
+async fn connect(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(timeout))
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(WAITING);
+    client.get_multiplexed_async_connection_with_config(&config).await
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("endpoint", &self.endpoint)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}

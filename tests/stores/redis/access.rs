@@ -1,0 +1,227 @@
+//! Passwords, users, certificates, and that none of them is shown.
+
+use std::path::Path;
+use std::process::Command;
+
+use mcp_tasks::{RedisOptions, RedisStore};
+use mcp_tasks_core::{StoreError, TaskId, TaskStore};
+use mcp_tasks_tests::servers::{self, free_port};
+
+use crate::records::{at, record};
+
+/// What is said of a failure, all the way down, and by `Debug` of everything.
+fn all_words(store: &RedisStore, error: &StoreError) -> String {
+    let mut words = format!("{store:?} {error:?} {error}");
+    let mut next = std::error::Error::source(error);
+    while let Some(source) = next {
+        words.push_str(&format!(" {source} {source:?}"));
+        next = source.source();
+    }
+    words
+}
+
+async fn refused(store: &RedisStore) -> String {
+    let error = store.create(record("t", None)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+    let words = all_words(store, &error);
+    for secret in ["hunter2", "wrong-one"] {
+        assert!(!words.contains(secret), "{words}");
+    }
+    error.to_string()
+}
+
+fn url(port: u16, user: &str) -> String {
+    format!("redis://{user}127.0.0.1:{port}")
+}
+
+#[tokio::test]
+async fn a_password_opens_and_a_wrong_one_is_refused_without_being_shown() {
+    let Some(server) = servers::redis(&["--requirepass", "hunter2"]) else {
+        return;
+    };
+    let right = RedisStore::open(&url(server.port(), ":hunter2@")).unwrap();
+    right.create(record("t", None)).await.unwrap();
+    assert!(!format!("{right:?} {:?}", RedisOptions::new(&url(server.port(), ":hunter2@"))).contains("hunter2"));
+    let wrong = RedisStore::open(&url(server.port(), ":wrong-one@")).unwrap();
+    assert!(refused(&wrong).await.contains("password"));
+    let none = RedisStore::open(server.url()).unwrap();
+    assert!(refused(&none).await.contains("password"));
+    // Put right later, it goes on without a restart of this process.
+    let mut raw = super::raw(&url(server.port(), ":hunter2@"));
+    let () = redis::cmd("CONFIG")
+        .arg("SET")
+        .arg("requirepass")
+        .arg("wrong-one")
+        .query(&mut raw)
+        .unwrap();
+    wrong.create(record("u", None)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_user_with_the_documented_rights_can_do_everything() {
+    let rules = "user tasks on >p@ss,word ~mcp-tasks:* &mcp-tasks:* -@all +evalsha +script|load +exists +get +getrange \
+                 +mget +set +del +zadd +zrem +zscore +zrangebyscore +publish +subscribe +ping";
+    let weak = "user weak on >hunter2 ~other:* &* +@all";
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("users.acl");
+    std::fs::write(
+        &path,
+        format!(
+            "user default off\n{}\n{weak}\n",
+            rules.split_whitespace().collect::<Vec<_>>().join(" ")
+        ),
+    )
+    .unwrap();
+    let Some(server) = servers::redis(&["--aclfile", path.to_str().unwrap()]) else {
+        return;
+    };
+    let store = RedisStore::open(&url(server.port(), "tasks:p%40ss%2Cword@")).unwrap();
+    store.create(record("t", Some(60_000))).await.unwrap();
+    store.get(&TaskId::new("t"), at(1)).await.unwrap().unwrap();
+    let mut task = record("u", None);
+    task.execution.lease_until = Some(at(1));
+    store.create(task).await.unwrap();
+    let leases = store.as_expired_leases().unwrap();
+    assert_eq!(leases.expired_leases(at(9), 9).await.unwrap().len(), 1);
+    let mut changes = store.as_change_feed().unwrap().changes();
+    super::feed::subscribed(&mut changes).await;
+    store.delete(&TaskId::new("t")).await.unwrap();
+    assert_eq!(super::feed::next(&mut changes).await, super::feed::changed("t", None));
+
+    let weak = RedisStore::open(&url(server.port(), "weak:hunter2@")).unwrap();
+    assert!(refused(&weak).await.contains("right"));
+}
+
+/// Runs openssl in the directory.
+fn openssl(directory: &Path, arguments: &str) {
+    let done = Command::new("openssl")
+        .args(arguments.split(' '))
+        .current_dir(directory)
+        .output();
+    let done = done.expect("openssl is installed");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[tokio::test]
+async fn tls_is_spoken_and_only_with_whom_is_trusted() {
+    let directory = tempfile::tempdir().unwrap();
+    let at_path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let read = |name: &str| std::fs::read(at_path(name)).unwrap();
+    for ca in ["ca", "stranger"] {
+        openssl(
+            directory.path(),
+            &format!("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={ca} -keyout {ca}.key -out {ca}.crt"),
+        );
+    }
+    // With extensions, as a certificate without any is of the first version, which TLS takes no more.
+    std::fs::write(at_path("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+    for name in ["server", "client"] {
+        openssl(
+            directory.path(),
+            &format!("req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr"),
+        );
+        openssl(
+            directory.path(),
+            &format!(
+                "x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out {name}.crt -extfile names"
+            ),
+        );
+    }
+    let (port, certificate, key, ca) = (
+        free_port(),
+        at_path("server.crt"),
+        at_path("server.key"),
+        at_path("ca.crt"),
+    );
+    let port_text = port.to_string();
+    let options = [
+        "--tls-port",
+        &port_text,
+        "--tls-cert-file",
+        &certificate,
+        "--tls-key-file",
+        &key,
+        "--tls-ca-cert-file",
+        &ca,
+        "--requirepass",
+        "hunter2",
+    ];
+    let Some(_server) = servers::redis(&options) else {
+        return;
+    };
+    let url = format!("rediss://:hunter2@127.0.0.1:{port}");
+    let store = RedisOptions::new(&url)
+        .root_certificates(read("ca.crt"))
+        .client_certificate(read("client.crt"), read("client.key"))
+        .open()
+        .unwrap();
+    store.create(record("t", None)).await.unwrap();
+    let mut changes = store.as_change_feed().unwrap().changes();
+    super::feed::subscribed(&mut changes).await;
+    store.delete(&TaskId::new("t")).await.unwrap();
+    assert_eq!(super::feed::next(&mut changes).await, super::feed::changed("t", None));
+
+    for options in [
+        RedisOptions::new(&url).root_certificates(read("stranger.crt")),
+        // The system trusts no certificate made here.
+        RedisOptions::new(&url),
+    ] {
+        let store = options.open().unwrap();
+        assert!(refused(&store).await.contains("not trusted"));
+    }
+}
+
+#[tokio::test]
+async fn clients_and_managers_of_the_application_are_used() {
+    let Some(server) = servers::redis(&[]) else { return };
+    let client = redis::Client::open(server.url()).unwrap();
+    let manager = client.get_connection_manager().await.unwrap();
+    let given = RedisOptions::from_client(client.clone()).open().unwrap();
+    given.create(record("t", None)).await.unwrap();
+    let shared = RedisOptions::from_client(client)
+        .connection_manager(manager)
+        .open()
+        .unwrap();
+    shared.get(&TaskId::new("t"), at(1)).await.unwrap().unwrap();
+    let mut changes = shared.as_change_feed().unwrap().changes();
+    super::feed::subscribed(&mut changes).await;
+    given.delete(&TaskId::new("t")).await.unwrap();
+    assert_eq!(super::feed::next(&mut changes).await, super::feed::changed("t", None));
+}
+
+#[tokio::test]
+async fn a_socket_of_this_machine_will_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("redis.sock");
+    let path = socket.to_str().unwrap();
+    let Some(_server) = servers::redis(&["--unixsocket", path]) else {
+        return;
+    };
+    let store = RedisStore::open(&format!("redis+unix://{path}?db=3")).unwrap();
+    store.create(record("t", None)).await.unwrap();
+    store.get(&TaskId::new("t"), at(1)).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_refused() {
+    let Some(server) = servers::redis(&[]) else { return };
+    let store = RedisStore::open(&format!("{}/5", server.url())).unwrap();
+    store.create(record("t", None)).await.unwrap();
+    let beyond = RedisStore::open(&format!("{}/500", server.url())).unwrap();
+    assert!(refused(&beyond).await.contains("database"));
+}
+
+#[test]
+fn options_that_cannot_be_used_are_refused() {
+    let refused = |options: RedisOptions| {
+        let error = options.open().unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    };
+    refused(RedisOptions::new("redis:hunter2"));
+    refused(RedisOptions::new("rediss://:hunter2@db#insecure"));
+    refused(RedisOptions::new("redis://db").key_prefix("{}"));
+    refused(RedisOptions::new("redis://db").root_certificates("a certificate without TLS"));
+    let client = redis::Client::open("redis://db").unwrap();
+    refused(RedisOptions::from_client(client).root_certificates("a certificate"));
+}
