@@ -237,7 +237,8 @@
 //!
 //! Tasks are kept in a [`TaskStore`]. The [`MemoryStore`], which is used unless another is
 //! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With the feature
-//! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes.
+//! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes. With the
+//! feature `postgres` and `"postgres://user:password@host/database"` they are in a database that several machines share.
 //!
 //! # Crate features
 //!
@@ -249,6 +250,8 @@
 //!   starts the server as its child.
 //! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler. Leave it
 //!   out where tasks are in memory or in a store of your own.
+//! * `postgres`: `PostgresStore`, and its choice by URL. Pulls tokio-postgres, deadpool-postgres and rustls, which needs a C
+//!   compiler. Leave it out where no PostgreSQL is.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 
@@ -305,6 +308,8 @@ pub use crate::serve::{Error, Result, Server};
 pub use crate::settings::{Secret, Settings, Transport};
 pub use crate::start::{StartError, StartProblem, StartProblems};
 pub use crate::state::State;
+#[cfg(feature = "postgres")]
+pub use crate::store::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use crate::task_server::{NoHandler, TaskServer};

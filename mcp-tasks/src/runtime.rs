@@ -206,9 +206,13 @@ impl TaskRuntimeBuilder {
         let settings = problems.absorb(Settings::read(&config))?;
         // A store that is given in code is not looked for elsewhere. The chosen one is opened last, so that a server that
         // cannot start leaves no file behind.
-        let url = settings.as_ref().and_then(|settings| settings.store_url.as_ref());
-        let choice = match url {
-            Some(url) if self.store.is_none() => problems.note(Choice::parse(url.reveal()).map_err(store_problem)),
+        let chosen = settings
+            .as_ref()
+            .and_then(|settings| Some((settings.store_url.as_ref()?, &settings.store_key_prefix)));
+        let choice = match chosen {
+            Some((url, prefix)) if self.store.is_none() => {
+                problems.note(Choice::parse(url.reveal(), prefix).map_err(store_problem))
+            }
             _ => None,
         };
         let registry = Registry::collect(self.tools, !self.without_inventory, &config, &self.states);

@@ -4,23 +4,38 @@ use std::sync::Arc;
 
 use mcp_tasks_core::{StoreError, TaskStore};
 
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
 /// A store that a URL names, understood and not opened yet.
 #[derive(Debug)]
 pub(crate) enum Choice {
+    #[cfg(feature = "postgres")]
+    Postgres(Box<postgres::PostgresOptions>),
     #[cfg(feature = "sqlite")]
     Sqlite(sqlite::SqliteOptions),
 }
 
 impl Choice {
-    /// Reads the URL. The error says what is wrong with it without showing it, as it may hold a password.
-    pub(crate) fn parse(url: &str) -> Result<Self, String> {
+    /// Reads the URL; `prefix` sets this deployment's tasks apart where others are kept too. The error says what is wrong with
+    /// the URL without showing it, as it may hold a password.
+    pub(crate) fn parse(url: &str, prefix: &str) -> Result<Self, String> {
+        let _ = prefix;
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err("it is no URL; write the kind of store first, such as `sqlite:tasks.db`".to_owned());
         };
         match scheme.to_ascii_lowercase().as_str() {
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => {
+                postgres::PostgresOptions::from_url(url).map(|options| Self::Postgres(Box::new(options.prefix(prefix))))
+            }
+            #[cfg(not(feature = "postgres"))]
+            "postgres" | "postgresql" => Err(
+                "this build has no PostgreSQL store; switch on the feature `postgres` of the crate `mcp-tasks`"
+                    .to_owned(),
+            ),
             #[cfg(feature = "sqlite")]
             "sqlite" => sqlite::SqliteOptions::from_url(rest).map(Self::Sqlite),
             #[cfg(not(feature = "sqlite"))]
@@ -32,15 +47,17 @@ impl Choice {
                 )
             }
             _ => Err(format!(
-                "this build knows no store for `{scheme}:`, it knows `sqlite:<file>`; another store can be given in \
-                 code, with `TaskRuntime::builder().store(..)`"
+                "this build knows no store for `{scheme}:`, it knows `sqlite:<file>` and `postgres://<server>`; another \
+                 store can be given in code, with `TaskRuntime::builder().store(..)`"
             )),
         }
     }
 
-    /// Connects; waits for that.
+    /// Opens a file, and waits for that; a store on a server connects when it is first used.
     pub(crate) fn open(self) -> Result<Arc<dyn TaskStore>, StoreError> {
         match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(options) => Ok(Arc::new(options.open()?)),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(options) => Ok(Arc::new(options.open()?)),
         }
@@ -54,7 +71,7 @@ mod tests {
     #[test]
     fn a_url_that_names_no_store_is_refused_without_showing_it() {
         for url in ["tasks.db", "redis://:hunter2@db", "oracle:hunter2"] {
-            let error = Choice::parse(url).unwrap_err();
+            let error = Choice::parse(url, "p:").unwrap_err();
             assert!(!error.contains("hunter2") && error.contains("sqlite:"), "{error}");
         }
     }
@@ -62,7 +79,7 @@ mod tests {
     #[cfg(not(feature = "sqlite"))]
     #[test]
     fn a_store_that_is_not_in_the_build_names_its_feature() {
-        let error = Choice::parse("sqlite:tasks.db").unwrap_err();
+        let error = Choice::parse("sqlite:tasks.db", "p:").unwrap_err();
         assert!(error.contains("feature `sqlite`"), "{error}");
     }
 
@@ -76,7 +93,7 @@ mod tests {
             "sqlite://",
             "sqlite:file::memory:?cache=shared",
         ] {
-            let error = Choice::parse(url).unwrap_err();
+            let error = Choice::parse(url, "p:").unwrap_err();
             assert!(error.contains("sqlite:tasks.db"), "{url}: {error}");
         }
     }
@@ -95,11 +112,11 @@ mod tests {
                 r#"path: "/var/lib/tasks.db", durability: Normal"#,
             ),
         ] {
-            let choice = format!("{:?}", Choice::parse(url).unwrap());
+            let choice = format!("{:?}", Choice::parse(url, "p:").unwrap());
             assert!(choice.contains(wanted), "{choice}");
         }
         for url in ["sqlite:t.db?synchronous=off", "sqlite:t.db?mode=memory", "sqlite:t.db?"] {
-            let error = Choice::parse(url).unwrap_err();
+            let error = Choice::parse(url, "p:").unwrap_err();
             assert!(error.contains("synchronous=normal"), "{url}: {error}");
         }
     }
