@@ -1,5 +1,6 @@
 //! Stores on what they really run on: files and servers, processes that are killed, disks that are full.
 
+mod postgres;
 mod records;
 mod servers;
 mod sqlite;

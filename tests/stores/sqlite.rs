@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 mod damage;
 mod processes;
-mod selection;
+pub(crate) mod selection;
 mod writing;
 
 /// A store on a file of its own, which goes with it.
