@@ -76,6 +76,51 @@ mod tests {
         }
     }
 
+    #[cfg(not(feature = "postgres"))]
+    #[test]
+    fn postgres_that_is_not_in_the_build_names_its_feature() {
+        let error = Choice::parse("postgres://app:hunter2@db/app", "p:").unwrap_err();
+        assert!(
+            error.contains("feature `postgres`") && !error.contains("hunter2"),
+            "{error}"
+        );
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn postgres_options_are_read_and_the_password_is_not_shown() {
+        for (url, wanted) in [
+            (
+                "postgres://app:hunter2@db/app",
+                &["verify: Nothing", "Prefer", r#"prefix: "p:""#][..],
+            ),
+            (
+                "PostgreSQL://app:hunter2@db/app?sslmode=verify-full",
+                &["verify: Full", "roots: None", "Require"],
+            ),
+            (
+                "postgres://app:hunter2@a,b:6432/app?sslmode=require&sslrootcert=%2Fetc%2Fca.pem&schema=my%20own",
+                &[
+                    "verify: Chain",
+                    r#"File("/etc/ca.pem")"#,
+                    r#"schema: Some("my own")"#,
+                    "6432",
+                ],
+            ),
+            (
+                "postgres://app:hun%40ter2@db?pool_size=3&sslrootcert=system",
+                &["pool_size: 3", "System"],
+            ),
+            ("postgres://%2Ftmp/app", &[r#"Unix("/tmp")"#]),
+        ] {
+            let choice = format!("{:?}", Choice::parse(url, "p:").unwrap());
+            assert!(!choice.contains("ter2"), "{choice}");
+            for wanted in wanted {
+                assert!(choice.contains(wanted), "{url}: {choice}");
+            }
+        }
+    }
+
     #[cfg(not(feature = "sqlite"))]
     #[test]
     fn a_store_that_is_not_in_the_build_names_its_feature() {

@@ -12,7 +12,7 @@ use super::DbServer;
 /// If there is no shell.
 #[must_use]
 pub fn until_exit(server: DbServer) -> &'static DbServer {
-    let script = r#"read -r _; kill -KILL -- "-$1"; sleep 0.2; rm -rf -- "$2""#;
+    let script = r#"read -r _; kill -s KILL -- "-$1"; sleep 0.2; rm -rf -- "$2""#;
     let mut watcher = Command::new("sh");
     watcher
         .args(["-c", script, "sh", &server.pid().to_string()])

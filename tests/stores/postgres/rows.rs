@@ -63,6 +63,34 @@ async fn a_sweep_leaves_other_prefixes_alone() {
     assert!(other.get(&TaskId::new("t"), at(1)).await.unwrap().is_some());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_sweep_at_once_remove_everything_once_and_creating_goes_on() {
+    let Some((_, url)) = fresh() else { return };
+    let prefix = unique("sweeps:");
+    let nodes = [0, 1].map(|_| Arc::new(options(url).prefix(prefix.as_str()).open().unwrap()));
+    for n in 0..1_000 {
+        nodes[0].create(record(&format!("old{n}"), Some(0))).await.unwrap();
+    }
+    let sweeps = nodes
+        .clone()
+        .map(|store| tokio::spawn(async move { store.as_sweep().unwrap().sweep(at(1)).await }));
+    for n in 0..200 {
+        nodes[0].create(record(&format!("new{n}"), None)).await.unwrap();
+    }
+    let mut removed = 0;
+    for sweep in sweeps {
+        removed += sweep.await.unwrap().unwrap();
+    }
+    // What one had at the moment the other leaves alone, and neither removes twice.
+    assert_eq!(
+        removed + nodes[0].as_sweep().unwrap().sweep(at(1)).await.unwrap(),
+        1_000
+    );
+    let left = "SELECT count(*) FROM mcp_tasks WHERE prefix = $1";
+    let left: i64 = raw(url).await.query_one(left, &[&prefix]).await.unwrap().get(0);
+    assert_eq!(left, 200);
+}
+
 #[tokio::test]
 async fn nul_is_kept_wherever_it_is() {
     let Some((store, _)) = fresh() else { return };

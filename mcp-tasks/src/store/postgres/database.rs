@@ -22,6 +22,14 @@ use super::tls;
 /// What a statement is given.
 pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
+/// The driver's two hours, which is to say that nobody chose.
+const NEVER: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// A connection that a firewall forgot while it lay in the pool is found dead in a minute or two, and not by a task's write.
+const ALIVE: Duration = Duration::from_secs(60);
+const ALIVE_AGAIN: Duration = Duration::from_secs(10);
+const ALIVE_TRIES: u32 = 3;
+
 /// Where the server is, and how it is spoken to.
 #[derive(Clone)]
 pub(super) struct Server {
@@ -36,6 +44,15 @@ impl Server {
             // So that a host that does not answer leaves time for the next one.
             let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
             config.connect_timeout(options.timeout / u32::try_from(hosts).unwrap_or(u32::MAX));
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(options.timeout);
+        }
+        if config.get_keepalives_idle() == NEVER {
+            config
+                .keepalives_idle(ALIVE)
+                .keepalives_interval(ALIVE_AGAIN)
+                .keepalives_retries(ALIVE_TRIES);
         }
         let tls = match config.get_ssl_mode() {
             SslMode::Disable => None,

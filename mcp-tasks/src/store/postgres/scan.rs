@@ -65,9 +65,14 @@ async fn page(backend: &Backend, which: &str, now: Timestamp, after: &(i64, Stri
 /// Removes page by page, so that other writes go in between.
 pub(super) async fn sweep(backend: &Backend, now: Timestamp) -> Result<u64, StoreError> {
     let tasks = &backend.database.names.tasks;
+    // Rows that somebody else has at the moment are left for the next time: nobody waits for a sweep, nor two sweeps for each
+    // other.
     let removal = format!(
-        "DELETE FROM {tasks} AS task USING unnest($2::text[], $3::bigint[]) AS expired (id, revision) \
-         WHERE task.prefix = $1 AND task.id = expired.id AND task.revision = expired.revision RETURNING 1"
+        "WITH expired AS ( \
+             SELECT task.id FROM {tasks} AS task \
+             JOIN unnest($2::text[], $3::bigint[]) AS found (id, revision) USING (id, revision) \
+             WHERE task.prefix = $1 FOR UPDATE OF task SKIP LOCKED \
+         ) DELETE FROM {tasks} AS task USING expired WHERE task.prefix = $1 AND task.id = expired.id RETURNING 1"
     );
     let (mut removed, mut after) = (0, start());
     loop {
