@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How often one that ends at once is started again: what a killed PostgreSQL leaves behind takes moments to go.
-const RESTARTS: u32 = 20;
+const RESTARTS: u32 = 250;
 
 /// A running server, killed when dropped.
 #[derive(Debug)]

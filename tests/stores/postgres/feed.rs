@@ -32,7 +32,8 @@ async fn listening(stream: &mut ChangeStream, url: &str) {
     assert_eq!(next(stream).await, Some(TaskChange::Resumed), "it is the first item");
     let raw = raw(url).await;
     let query = "SELECT to_regclass('mcp_tasks_feed') IS NOT NULL AND \
-                 EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%wanted_until = greatest%' AND state = 'idle')";
+                 EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() \
+                 AND query LIKE '%wanted_until = greatest%' AND state = 'idle')";
     let said = async {
         while !raw.query_one(query, &[]).await.unwrap().get::<_, bool>(0) {
             tokio::select! {
