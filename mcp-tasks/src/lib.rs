@@ -238,8 +238,9 @@
 //! Tasks are kept in a [`TaskStore`]. The [`MemoryStore`], which is used unless another is
 //! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With the feature
 //! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes. On a server
-//! they are shared by any number of machines: with the feature `redis` and `redis://host` on Redis or Valkey, where what
-//! they survive is up to the server's settings, with `nats` and `nats://nats.internal?replicas=3` in NATS JetStream.
+//! they are shared by any number of machines: with the feature `postgres` and `postgres://user:password@host/database` in a
+//! database, with `redis` and `redis://host` on Redis or Valkey, where what they survive is up to the server's settings, with
+//! `nats` and `nats://nats.internal?replicas=3` in NATS JetStream.
 //!
 //! # Crate features
 //!
@@ -255,6 +256,8 @@
 //!   out where tasks are in memory or in a store of your own.
 //! * `redis`: `RedisStore`, for Redis and Valkey, and its choice by URL. Pulls redis-rs, and rustls with ring. Leave it out
 //!   where tasks are elsewhere.
+//! * `postgres`: `PostgresStore`, and its choice by URL. Pulls tokio-postgres, deadpool-postgres and rustls, which needs a C
+//!   compiler. Leave it out where no PostgreSQL is.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 
@@ -313,6 +316,8 @@ pub use crate::start::{StartError, StartProblem, StartProblems};
 pub use crate::state::State;
 #[cfg(feature = "nats")]
 pub use crate::store::nats::{NatsOptions, NatsStore};
+#[cfg(feature = "postgres")]
+pub use crate::store::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "redis")]
 pub use crate::store::redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]

@@ -88,7 +88,7 @@ impl fmt::Debug for Secret {
 /// | `mcp.tasks.http.allowed-hosts` | loopback | `Host` headers that are served, comma-separated |
 /// | `mcp.tasks.http.allowed-origins` | loopback | `Origin` headers that are served, comma-separated |
 /// | `mcp.tasks.http.require-name` | `true` | refuse `tasks/*` without the `Mcp-Name` header |
-/// | `mcp.tasks.store.url` | none | where tasks are kept: `sqlite:<file>`, `redis://<host>`, `nats://<host>` or `tls://<host>`, each with the feature of its store; none is memory |
+/// | `mcp.tasks.store.url` | none | where tasks are kept: `sqlite:<file>`, `postgres://<server>`, `redis://<server>`, `nats://<server>` or `tls://<server>`, each with the feature of its store; none is memory |
 /// | `mcp.tasks.store.key-prefix` | `mcp-tasks:` | before every key in a shared store; names the bucket of a NATS store; a SQLite file is not shared and has none |
 /// | `mcp.tasks.request-state.keys` | none | seal the state of synchronous calls; none is a key of this process |
 /// | `mcp.tasks.request-state.ttl` | `PT5M` | how long such a state is good |

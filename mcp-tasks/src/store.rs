@@ -6,6 +6,8 @@ use mcp_tasks_core::{StoreError, TaskStore};
 
 #[cfg(feature = "nats")]
 pub(crate) mod nats;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 #[cfg(feature = "sqlite")]
@@ -16,6 +18,8 @@ pub(crate) mod sqlite;
 pub(crate) enum Choice {
     #[cfg(feature = "nats")]
     Nats(Box<nats::NatsOptions>),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<postgres::PostgresOptions>),
     #[cfg(feature = "redis")]
     Redis(Box<redis::RedisOptions>),
     #[cfg(feature = "sqlite")]
@@ -36,6 +40,12 @@ impl Choice {
             "nats" | "tls" => nats::NatsOptions::from_url(url, prefix).map(Box::new).map(Self::Nats),
             #[cfg(not(feature = "nats"))]
             "nats" | "tls" => Err(not_built("NATS", "nats")),
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => {
+                postgres::PostgresOptions::from_url(url).map(|options| Self::Postgres(Box::new(options.prefix(prefix))))
+            }
+            #[cfg(not(feature = "postgres"))]
+            "postgres" | "postgresql" => Err(not_built("PostgreSQL", "postgres")),
             #[cfg(feature = "redis")]
             scheme if is_redis(scheme) => redis::RedisOptions::from_url(url, prefix)
                 .map(Box::new)
@@ -47,7 +57,7 @@ impl Choice {
             #[cfg(not(feature = "sqlite"))]
             "sqlite" => Err(not_built("SQLite", "sqlite")),
             _ => Err(format!(
-                "there is no store for `{scheme}:`; there are `sqlite:<file>`, `redis://<server>` and \
+                "there is no store for `{scheme}:`; there are `sqlite:<file>`, `postgres://<server>`, `redis://<server>` and \
                  `nats://<server>`; another store can be given in code, with `TaskRuntime::builder().store(..)`"
             )),
         }
@@ -58,6 +68,8 @@ impl Choice {
         match self {
             #[cfg(feature = "nats")]
             Self::Nats(options) => Ok(Arc::new(options.open()?)),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(options) => Ok(Arc::new(options.open()?)),
             #[cfg(feature = "redis")]
             Self::Redis(options) => Ok(Arc::new(options.open()?)),
             #[cfg(feature = "sqlite")]
@@ -67,7 +79,7 @@ impl Choice {
 }
 
 /// The words for a store that the build leaves out.
-#[cfg(not(all(feature = "nats", feature = "redis", feature = "sqlite")))]
+#[cfg(not(all(feature = "nats", feature = "postgres", feature = "redis", feature = "sqlite")))]
 fn not_built(store: &str, feature: &str) -> String {
     format!("this build has no {store} store; switch on the feature `{feature}` of the crate `mcp-tasks`")
 }
@@ -103,6 +115,8 @@ mod tests {
             ("sqlite", "sqlite", cfg!(feature = "sqlite")),
             ("nats", "nats", cfg!(feature = "nats")),
             ("tls", "nats", cfg!(feature = "nats")),
+            ("postgres", "postgres", cfg!(feature = "postgres")),
+            ("postgresql", "postgres", cfg!(feature = "postgres")),
             ("redis", "redis", cfg!(feature = "redis")),
             ("rediss", "redis", cfg!(feature = "redis")),
             ("valkey", "redis", cfg!(feature = "redis")),
@@ -116,6 +130,18 @@ mod tests {
                 assert!(!error.contains("hunter2"), "{error}");
             }
         }
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn postgres_is_chosen_with_the_prefix_and_shows_no_password() {
+        for url in ["postgres://me:hunter2@db/tasks", "POSTGRESQL://me:hunter2@db"] {
+            let choice = format!("{:?}", Choice::parse(url, "prod:").unwrap());
+            assert!(choice.contains("db") && choice.contains("prod:"), "{choice}");
+            assert!(!choice.contains("hunter2"), "{choice}");
+        }
+        let error = parse("postgres://me:hunter2@db?sslmode=perhaps").unwrap_err();
+        assert!(!error.contains("hunter2"), "{error}");
     }
 
     #[cfg(feature = "nats")]

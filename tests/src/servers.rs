@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -14,7 +14,11 @@ use tempfile::TempDir;
 mod nats;
 mod postgres;
 mod redis;
+#[cfg(unix)]
+mod shared;
 
+#[cfg(unix)]
+pub use self::shared::until_exit;
 pub use self::{
     nats::{nats, nats_without_jetstream},
     postgres::postgres,
@@ -26,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often a server that starts is looked at.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How often one that ends at once is started again: what a killed PostgreSQL leaves behind takes moments to go.
+const RESTARTS: u32 = 250;
 
 /// A running server, killed when dropped.
 #[derive(Debug)]
@@ -70,9 +77,9 @@ impl DbServer {
     /// Ends it at once, as `kill -9` does. What it started ends too.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // The whole group: PostgreSQL's processes end only some moments after their parent.
-            let group = format!("-{}", child.id());
-            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+            // The parent is stopped first, so that it starts no others and restarts none.
+            let _ = send("STOP", &[format!("-{}", child.id())]);
+            let _ = send("KILL", &everyone(child.id()));
             let _ = child.wait();
         }
     }
@@ -82,10 +89,7 @@ impl DbServer {
     /// # Panics
     /// If there is no program `kill`.
     pub fn signal(&self, signal: &str) {
-        let group = format!("-{}", self.pid());
-        let sent = Command::new("kill")
-            .args([&format!("-{signal}"), "--", &group])
-            .status();
+        let sent = send(signal, &everyone(self.pid()));
         assert!(sent.expect("kill runs").success(), "{} takes {signal}", self.name);
     }
 
@@ -106,12 +110,16 @@ impl DbServer {
             .stderr(log);
         in_a_group_of_its_own(&mut self.command);
         self.child = Some(self.command.spawn().expect("the server's program runs"));
-        let end = Instant::now() + PATIENCE;
+        let (end, mut again) = (Instant::now() + PATIENCE, RESTARTS);
         while !(self.is_ready)(self) {
             let child = self.child.as_mut().expect("it was started");
-            let ended = child.try_wait().expect("a child can be asked");
+            let mut ended = child.try_wait().expect("a child can be asked").is_some();
+            if ended && again > 0 {
+                (ended, again) = (false, again - 1);
+                *child = self.command.spawn().expect("the server's program runs");
+            }
             assert!(
-                ended.is_none() && Instant::now() < end,
+                !ended && Instant::now() < end,
                 "{} does not come up:\n{}",
                 self.name,
                 std::fs::read_to_string(self.log()).unwrap_or_default()
@@ -129,6 +137,23 @@ impl Drop for DbServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The process group, and the children, which PostgreSQL puts in groups of their own.
+fn everyone(parent: u32) -> Vec<String> {
+    let children = Command::new("pgrep").args(["-P", &parent.to_string()]).output();
+    let children = children.map(|found| String::from_utf8_lossy(&found.stdout).into_owned());
+    let mut everyone = vec![format!("-{parent}")];
+    everyone.extend(children.unwrap_or_default().split_whitespace().map(str::to_owned));
+    everyone
+}
+
+fn send(signal: &str, to: &[String]) -> io::Result<ExitStatus> {
+    Command::new("kill")
+        .arg(format!("-{signal}"))
+        .arg("--")
+        .args(to)
+        .status()
 }
 
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 mod kept;
 mod nats;
+mod postgres;
 mod records;
 mod redis;
 mod servers;

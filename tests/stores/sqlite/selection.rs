@@ -17,7 +17,7 @@ struct Go {
 
 /// Asks whether to go on.
 #[mcp_task]
-async fn ask_to_go_on(ctx: ToolContext) -> Result<String, ToolError> {
+pub(crate) async fn ask_to_go_on(ctx: ToolContext) -> Result<String, ToolError> {
     let answer = ctx.elicit::<Go>("On?").await?;
     Ok(format!("on: {}", answer.accepted().is_some_and(|go| go.on)))
 }
