@@ -11,7 +11,7 @@ const VERSION: &str = "2026-07-28";
 const ID: &str = "{task}";
 
 /// Capabilities of a client that knows tasks and can ask its user.
-pub(crate) fn declared() -> Value {
+fn declared() -> Value {
     json!({"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
 

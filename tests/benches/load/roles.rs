@@ -13,10 +13,11 @@ use crate::options::{Options, Role};
 
 /// Serves until the process that started this one is gone.
 pub(crate) fn run(role: Role, options: &Options) -> anyhow::Result<()> {
-    // As the README has it, with what a server says of itself at its start left out.
+    // As the README has it, with what a server says of its start left out, and rmcp's line for each error that is asked for.
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_env_filter(EnvFilter::new("warn"))
+        .with_ansi(false)
+        .with_env_filter(EnvFilter::new("warn,rmcp=error"))
         .init();
     let mut input = std::io::stdin();
     let answers = match role {

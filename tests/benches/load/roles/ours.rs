@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use anyhow::bail;
+use mcp_tasks::__private::Direct;
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Config, MemoryStore, TaskId, TaskStore, Timestamp};
-use mcp_tasks_core::{ClientCapabilities, Fingerprint, InputKind, InputRequest, Json, TaskRecord, TaskStatus};
+use mcp_tasks::{Config, MemoryStore, TaskStore};
+use mcp_tasks_core::{TaskRecord, TaskStatus};
 use mcp_tasks_tests::rmcp_server::QUESTION;
 use serde_json::json;
 
 use crate::options::Preload;
-use crate::request;
 use crate::server::{expiring_id, parked_id};
 
 /// Answers at once and is never a task.
@@ -50,71 +51,53 @@ async fn slow() -> &'static str {
     std::future::pending().await
 }
 
+/// How often the task to be copied is looked at before it is given up.
+const LOOKS: u32 = 1_000_000;
+
 /// How long what is stored beforehand lives: longer than any run.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Records as the engine would have written them, but a million in seconds.
-struct Model {
-    tool: Arc<str>,
-    arguments: Json,
-    capabilities: ClientCapabilities,
-    open: InputRequest,
+/// A task that the engine has run up to its question, to be copied: a million of them take seconds, and each can be
+/// answered as any other.
+async fn parked(runtime: TaskRuntime) -> anyhow::Result<TaskRecord> {
+    let engine = Direct::new(runtime);
+    let mut record = engine
+        .create("question", &json!({}))
+        .await
+        .map_err(anyhow::Error::from_boxed)?;
+    for _ in 0..LOOKS {
+        if record.status == TaskStatus::InputRequired {
+            let mut model = TaskRecord::clone(&record);
+            model.last_write = None;
+            return Ok(model);
+        }
+        tokio::task::yield_now().await;
+        record = engine.get(&record.task_id).await?;
+    }
+    bail!("a task does not ask its question")
 }
 
-impl Model {
-    fn new() -> anyhow::Result<Self> {
-        let asked = json!({
-            "method": InputKind::Form.method(),
-            "params": {"mode": "form", "message": "Go on?", "requestedSchema": {
-                "type": "object",
-                "properties": {"proceed": {"type": "boolean", "description": "Whether to go on"}},
-                "required": ["proceed"],
-            }},
-        });
-        let fingerprint = Fingerprint::of("elicit", QUESTION, Some(&asked));
-        let open = InputRequest::new(
-            0,
-            QUESTION.into(),
-            InputKind::Form,
-            fingerprint,
-            serde_json::from_value(asked)?,
-        );
-        Ok(Self {
-            tool: "question".into(),
-            arguments: serde_json::from_str("{}")?,
-            capabilities: ClientCapabilities::new(serde_json::from_value(request::declared())?),
-            open,
-        })
-    }
-
-    fn record(&self, id: TaskId, now: Timestamp, ttl: Duration) -> TaskRecord {
-        let (arguments, capabilities) = (self.arguments.clone(), self.capabilities.clone());
-        let poll = Duration::from_secs(2);
-        let mut record = TaskRecord::new(id, self.tool.clone(), arguments, capabilities, now, Some(ttl), poll);
-        record.status = TaskStatus::InputRequired;
-        record.open.push(self.open.clone());
-        record
-    }
-}
-
-async fn fill(store: &MemoryStore, preload: &Preload) -> anyhow::Result<()> {
-    let model = Model::new()?;
+async fn fill(store: &MemoryStore, model: &TaskRecord, preload: &Preload) -> anyhow::Result<()> {
+    let copy = |id, ttl: Duration| {
+        let mut copy = model.clone();
+        copy.task_id = id;
+        copy.created_at = SystemTime::now().into();
+        copy.last_updated_at = copy.created_at;
+        copy.ttl_ms = u64::try_from(ttl.as_millis()).ok();
+        store.create(copy)
+    };
     for number in 0..preload.parked {
-        let now = SystemTime::now().into();
-        store.create(model.record(parked_id(number), now, HOUR)).await?;
+        copy(parked_id(number), HOUR).await?;
     }
     // Created last, so that none of them expires before this server takes requests.
-    let now = SystemTime::now().into();
     for number in 0..preload.expiring {
-        let record = model.record(expiring_id(number), now, preload.expires_in);
-        store.create(record).await?;
+        copy(expiring_id(number), preload.expires_in).await?;
     }
     Ok(())
 }
 
 pub(super) async fn serve(preload: &Preload, ready: impl FnOnce(&str) + Send + 'static) -> anyhow::Result<()> {
     let store = Arc::new(MemoryStore::new());
-    fill(&store, preload).await?;
     let mut config = Config::builder()
         .without_file()
         .set("mcp.tasks.http.addr", "127.0.0.1:0")
@@ -134,8 +117,12 @@ pub(super) async fn serve(preload: &Preload, ready: impl FnOnce(&str) + Send + '
         .register::<deferred>()
         .register::<question>()
         .register::<slow>()
-        .store(store)
+        .store(store.clone())
         .build()?;
+    if preload.parked + preload.expiring > 0 {
+        let model = parked(runtime.clone()).await?;
+        fill(&store, &model, preload).await?;
+    }
     let server = Server::new(runtime).name("load", "1.0.0").on_ready(ready);
     server.serve().await?;
     Ok(())

@@ -12,11 +12,10 @@ use crate::table::{NOT_MEASURED, Table, micros, whole};
 
 use super::Setting;
 
-/// How long after the server is ready tasks expire: it has to be quiet by then.
-const EXPIRES_IN: Duration = Duration::from_secs(3);
-
-/// From when it is ready to when it is looked at again: the sweep comes every second.
-const WATCHED: Duration = Duration::from_secs(6);
+/// How long after they were created tasks expire, and from when the server is ready to when it is looked at again. It has
+/// to be quiet by the first, and the sweep comes every second.
+const FULL: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(6));
+const QUICK: (Duration, Duration) = (Duration::from_millis(1000), Duration::from_millis(2500));
 
 /// How often somebody asks meanwhile.
 const PACE: Duration = Duration::from_millis(1);
@@ -25,15 +24,16 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
     println!("## Expiry, with one client that polls every millisecond\n");
     let (many, expiring) = setting.effort.pick((1_000_000, 100_000), (2000, 1000));
     let mut table = Table::new(["stored", "expiring", "CPU ms of the server", "longest poll µs"]);
+    let (expires_in, watched) = setting.effort.pick(FULL, QUICK);
     for (parked, expiring) in [(1, 0), (1, expiring), (many, 0), (many, expiring)] {
         let preload = Preload {
             parked,
             expiring,
-            expires_in: EXPIRES_IN,
+            expires_in,
         };
         let server = Server::start(Role::Ours, &preload, &setting.answers)?;
         let before = server.usage();
-        let longest = runtime()?.block_on(watch(&server, expiring))?;
+        let longest = runtime()?.block_on(watch(&server, expiring, watched))?;
         let after = server.usage();
         let cpu = before
             .zip(after)
@@ -51,7 +51,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
 }
 
 /// Polls a task that stays, until the others are gone, and returns how long the longest poll took.
-async fn watch(server: &Server, expiring: u64) -> anyhow::Result<Duration> {
+async fn watch(server: &Server, expiring: u64, watched: Duration) -> anyhow::Result<Duration> {
     let mut client = Client::open(server).await?;
     let stays = parked_id(0);
     let operation = Operation::poll_parked(server, [stays.as_str()]);
@@ -64,7 +64,7 @@ async fn watch(server: &Server, expiring: u64) -> anyhow::Result<Duration> {
             .context("a task expired early")?;
     }
     let mut longest = Duration::ZERO;
-    while start.elapsed() < WATCHED {
+    while start.elapsed() < watched {
         let asked = Instant::now();
         client.run(&operation).await?;
         longest = longest.max(asked.elapsed());
