@@ -7,6 +7,7 @@ mod expiry;
 mod listeners;
 mod parked;
 mod polls;
+mod profile;
 mod stored;
 
 use std::time::{Duration, Instant};
@@ -42,9 +43,12 @@ const SECTIONS: [(&str, Section); 7] = [
     ("listeners", listeners::run),
 ];
 
+/// Runs only where it is named.
+const PROFILE: (&str, Section) = ("profile", profile::run);
+
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     for name in &options.sections {
-        let known = SECTIONS.iter().any(|(section, _)| section == name);
+        let known = SECTIONS.iter().chain([&PROFILE]).any(|(section, _)| section == name);
         ensure!(known, "there is no section {name}; see --help");
     }
     let open_files = process::raise_open_files();
@@ -64,8 +68,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         println!("A smoke run: these numbers mean nothing.\n");
     }
     let start = Instant::now();
-    for (name, section) in SECTIONS {
-        if options.sections.is_empty() || options.sections.iter().any(|wanted| wanted == name) {
+    for (name, section) in SECTIONS.into_iter().chain([PROFILE]) {
+        let all = options.sections.is_empty() && name != PROFILE.0;
+        if all || options.sections.iter().any(|wanted| wanted == name) {
             eprintln!("{:>4} s: {name}", start.elapsed().as_secs());
             section(&setting).with_context(|| format!("section {name}"))?;
         }

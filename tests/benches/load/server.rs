@@ -12,6 +12,9 @@ use crate::operation::Requests;
 use crate::options::{Preload, Role};
 use crate::process::{Usage, usage};
 
+/// A command to run our server under, such as a profiler; see `PROFILING.md`. CPU and memory are the command's then.
+const UNDER: &str = "LOAD_UNDER";
+
 /// The bodies that our server answered with, by the names of the requests.
 pub(crate) type Answers = BTreeMap<String, String>;
 
@@ -43,7 +46,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one. The limit has to be told what to answer.
     pub(crate) fn start(role: Role, preload: &Preload, answers: &Answers) -> anyhow::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = command(role)?;
         command
             .args(["--role", role.as_str()])
             .args(["--preload", &preload.parked.to_string()])
@@ -51,6 +54,7 @@ impl Server {
             .args(["--expires-in-ms", &preload.expires_in.as_millis().to_string()])
             // Nothing of this shell's settings.
             .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start a server")?;
@@ -90,9 +94,29 @@ impl Server {
     }
 }
 
+/// This program, for ours under what [`UNDER`] says.
+fn command(role: Role) -> anyhow::Result<Command> {
+    let program = std::env::current_exe()?;
+    let under = std::env::var(UNDER).ok().filter(|_| role == Role::Ours);
+    let mut words = under.iter().flat_map(|words| words.split_whitespace());
+    Ok(match words.next() {
+        Some(first) => {
+            let mut command = Command::new(first);
+            command.args(words).arg(program);
+            command
+        }
+        None => Command::new(program),
+    })
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        if self.role == Role::Ours && std::env::var_os(UNDER).is_some() {
+            // A profiler writes down what it saw once the server has ended, which it does with this pipe.
+            drop(self.child.stdin.take());
+        } else {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
                 Role::Rmcp => (At::New(role), FEW),
                 Role::Ours | Role::Limit => {
                     let server = Server::start(role, &Preload::default(), &setting.answers)?;
-                    (At::Running(server), NO_LIMIT)
+                    (At::Running(Box::new(server)), NO_LIMIT)
                 }
             };
             contestants.push(Contestant {

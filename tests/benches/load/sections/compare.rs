@@ -28,7 +28,7 @@ pub(super) struct Contestant {
 #[derive(Debug)]
 pub(super) enum At {
     /// One that goes on from round to round.
-    Running(Server),
+    Running(Box<Server>),
     /// A new one for each round, for operations that leave something behind which slows the next ones down.
     New(Role),
 }
@@ -40,7 +40,7 @@ impl Contestant {
     pub(super) fn running(name: impl Into<String>, server: Server, operation: Operation) -> Self {
         Self {
             name: name.into(),
-            at: At::Running(server),
+            at: At::Running(Box::new(server)),
             operation,
             most: NO_LIMIT,
         }
@@ -60,7 +60,10 @@ impl Contestant {
         };
         match &self.at {
             At::Running(server) => drive(server, &self.operation, &load),
-            At::New(role) => drive(&Server::empty(*role)?, &self.operation, &load),
+            At::New(role) => {
+                let load = Load { warm_up: 1, ..load };
+                drive(&Server::empty(*role)?, &self.operation, &load)
+            }
         }
     }
 }

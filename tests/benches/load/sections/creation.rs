@@ -11,7 +11,7 @@ use crate::table::{NOT_MEASURED, Rounds, Table, seconds, whole};
 use super::Setting;
 
 /// What is created at a time, and how often; rmcp's in smaller lots, since each takes longer than the one before.
-const FULL: [(Role, u64, u64); 2] = [(Role::Ours, 100_000, 10), (Role::Rmcp, 5000, 6)];
+const FULL: [(Role, u64, u64); 2] = [(Role::Ours, 100_000, 10), (Role::Rmcp, 5000, 4)];
 const QUICK: [(Role, u64, u64); 2] = [(Role::Ours, 500, 4), (Role::Rmcp, 200, 2)];
 
 /// How long a server may take for all of them; then the rest is left out, and the table is shorter.

@@ -8,7 +8,6 @@ use crate::options::{Preload, Role};
 use crate::server::Server;
 use crate::table::{NOT_MEASURED, Table, whole};
 
-use super::compare::NO_LIMIT;
 use super::{Setting, idle};
 
 /// How many clients park tasks, with a connection each, before and after as well.
@@ -30,7 +29,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
     ]);
     // rmcp's are fewer, as each takes longer than the one before.
     let tasks = setting.effort.pick(
-        [(Role::Ours, 100_000), (Role::Rmcp, 10_000)],
+        [(Role::Ours, 100_000), (Role::Rmcp, 5000)],
         [(Role::Ours, 500), (Role::Rmcp, 500)],
     );
     let idle_for = setting.effort.pick(IDLE, Duration::from_millis(100));
@@ -46,7 +45,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
             drive(&server, &Operation::Park, &load)
         };
         // What a server allocates once, for its first tasks and connections, is no task's.
-        park(setting.effort.pick(2000, 50).min(NO_LIMIT))?;
+        park(setting.effort.pick(2000, 50))?;
         let quiet = server.usage();
         idle(idle_for);
         let before = server.usage();

@@ -20,7 +20,7 @@ const SPREAD: u64 = 16_384;
 
 /// rmcp's are few: to fill it takes time with the square of their number.
 const OURS: [u64; 4] = [0, 10_000, 100_000, 1_000_000];
-const RMCP: [u64; 3] = [0, 10_000, 40_000];
+const RMCP: [u64; 3] = [0, 10_000, 20_000];
 const QUICK: [u64; 2] = [0, 1000];
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
@@ -58,44 +58,31 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
         "## `tasks/get` of {} of the parked tasks in turn\n",
         whole(SPREAD as f64)
     );
-    let mut servers: Vec<_> = polls
+    let (mut ours, theirs): (Vec<_>, Vec<_>) = polls
         .into_iter()
-        .filter(|contestant| contestant.role() == Role::Ours)
-        .collect();
-    for contestant in &mut servers {
+        .filter(|contestant| contestant.role() != Role::Limit)
+        .partition(|contestant| contestant.role() == Role::Ours);
+    for contestant in &mut ours {
+        // The one without parked tasks goes on with its one task, for comparison.
         if let Some(place) = spread.iter().position(|(name, _)| *name == contestant.name) {
             contestant.operation = spread.swap_remove(place).1;
         }
     }
-    // The one without parked tasks is the measure here: a single task, of another size though.
-    servers.insert(
+    let any = "0".repeat(32);
+    ours.insert(
         0,
-        limit(setting, |server| {
-            Ok(Operation::poll_parked(server, ["0".repeat(32).as_str()]))
-        })?,
+        limit(setting, |server| Ok(Operation::poll_parked(server, [any.as_str()])))?,
     );
-    table(setting, &servers, &CONNECTIONS)?;
-    drop(servers);
+    table(setting, &ours, &CONNECTIONS)?;
 
     println!("## A call and its result beside so many live tasks\n");
-    let mut calls = vec![limit(setting, |_| Ok(Operation::Call))?];
-    let live = setting.effort.pick(
-        [
-            (Role::Ours, 0),
-            (Role::Ours, 100_000),
-            (Role::Rmcp, 0),
-            (Role::Rmcp, 40_000),
-        ],
-        [(Role::Ours, 0), (Role::Ours, 1000), (Role::Rmcp, 0), (Role::Rmcp, 1000)],
-    );
-    for (role, parked) in live {
-        let server = filled(setting, role, parked)?;
-        let mut contestant = contestant(role, parked, server, Operation::Call);
-        if role == Role::Rmcp {
+    let mut calls: Vec<_> = ours.into_iter().chain(theirs).collect();
+    for contestant in &mut calls {
+        contestant.operation = Operation::Call;
+        if contestant.role() == Role::Rmcp {
             // What it creates slows it down too; that few of them do not.
             contestant.most = 200;
         }
-        calls.push(contestant);
     }
     table(setting, &calls, &CONNECTIONS)
 }
