@@ -18,10 +18,10 @@ const FULL: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(
 const QUICK: (Duration, Duration) = (Duration::from_millis(1000), Duration::from_millis(2500));
 
 /// How often somebody asks meanwhile.
-const PACE: Duration = Duration::from_millis(1);
+const PACE: Duration = Duration::from_millis(2);
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
-    println!("## Expiry, with one client that polls every millisecond\n");
+    println!("## Expiry, with one client that polls every other millisecond\n");
     let (many, expiring) = setting.effort.pick((1_000_000, 100_000), (2000, 1000));
     let mut table = Table::new(["stored", "expiring", "CPU ms of the server", "longest poll µs"]);
     let (expires_in, watched) = setting.effort.pick(FULL, QUICK);
