@@ -74,18 +74,22 @@ pub(crate) fn drive(server: &Server, operation: &Operation, load: &Load) -> anyh
         ready.wait();
         let before = server.usage();
         ready.wait();
-        let start = Instant::now();
         let mut sample = Sample::default();
-        let mut end = start;
+        let mut spans = Vec::new();
         for handle in handles {
-            let (part, ended) = handle.join().map_err(|_| anyhow!("a client panicked"))??;
+            let (part, span) = handle.join().map_err(|_| anyhow!("a client panicked"))??;
             sample.operations += part.operations;
             sample.requests += part.requests;
             sample.latencies.extend(part.latencies);
-            end = end.max(ended);
+            spans.push(span);
         }
         let after = server.usage();
-        sample.took = end.saturating_duration_since(start);
+        // From the first that began to the last that ended; this thread may have been woken at any time.
+        let start = spans.iter().map(|span| span.0).min();
+        let end = spans.iter().map(|span| span.1).max();
+        sample.took = start
+            .zip(end)
+            .map_or(Duration::ZERO, |(start, end)| end.saturating_duration_since(start));
         sample.cpu = before
             .zip(after)
             .map(|(before, after)| after.cpu.saturating_sub(before.cpu));
@@ -95,6 +99,9 @@ pub(crate) fn drive(server: &Server, operation: &Operation, load: &Load) -> anyh
     .with_context(|| format!("the server `{}`", server.role.as_str()))
 }
 
+/// When the clients of a thread began and when they ended.
+type Span = (Instant, Instant);
+
 /// The clients of one thread.
 fn clients(
     server: &Server,
@@ -103,7 +110,7 @@ fn clients(
     connections: usize,
     ready: &Barrier,
     left: &AtomicU64,
-) -> anyhow::Result<(Sample, Instant)> {
+) -> anyhow::Result<(Sample, Span)> {
     let runtime = runtime();
     let opened = runtime.and_then(|runtime| {
         let clients = runtime.block_on(try_join_all((0..connections).map(|_| async {
@@ -120,7 +127,8 @@ fn clients(
     ready.wait();
     ready.wait();
     let (runtime, clients) = opened?;
-    let deadline = Instant::now() + load.slot;
+    let start = Instant::now();
+    let deadline = start + load.slot;
     let done = runtime.block_on(try_join_all(clients.into_iter().map(|mut client| async move {
         let mut latencies = Vec::with_capacity(4096);
         let mut now = Instant::now();
@@ -139,7 +147,7 @@ fn clients(
         sample.requests += sent;
         sample.latencies.extend(latencies);
     }
-    Ok((sample, end))
+    Ok((sample, (start, end)))
 }
 
 /// Whether there is an operation left to do.

@@ -39,6 +39,11 @@ impl Connection {
         })
     }
 
+    /// This end's port, another one for each connection.
+    pub(crate) fn port(&self) -> anyhow::Result<u16> {
+        Ok(self.stream.local_addr()?.port())
+    }
+
     /// Sends a request and waits for its answer, which must have status 200; returns the body.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<&[u8]> {
         self.stream.write_all(request).await.context("cannot send")?;

@@ -11,6 +11,9 @@ use crate::server::{Answers, Server};
 /// How often a task is looked at that ought to be done; bounds a wait that would never end.
 const LOOKS: u32 = 100_000;
 
+/// How far apart clients start that have neighbouring ports: a prime, so that no size of a list is met by it.
+const STRIDE: usize = 7919;
+
 const COMPLETED: &[u8] = br#""status":"completed""#;
 const WORKING: &[u8] = br#""status":"working""#;
 const ASKS: &[u8] = br#""status":"input_required""#;
@@ -123,12 +126,15 @@ pub(crate) struct Client<'a> {
 
 impl<'a> Client<'a> {
     pub(crate) async fn open(server: &'a Server) -> anyhow::Result<Self> {
+        let connection = Connection::open(server.address).await?;
         Ok(Self {
-            connection: Connection::open(server.address).await?,
+            // Clients that ask for the same tasks in turn start at different ones, or each would find what the one before it
+            // has just brought into the cache.
+            turn: usize::from(connection.port()?) * STRIDE,
+            connection,
             requests: &server.requests,
             request: Vec::new(),
             id: String::new(),
-            turn: 0,
             sent: 0,
         })
     }

@@ -67,6 +67,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     if setting.effort.quick {
         println!("A smoke run: these numbers mean nothing.\n");
     }
+    println!("The limit answers what `ours` answered, in bytes:\n");
+    for (name, body) in &setting.answers {
+        println!("* `{name}`: {}", body.len());
+    }
+    println!();
     let start = Instant::now();
     for (name, section) in SECTIONS.into_iter().chain([PROFILE]) {
         let all = options.sections.is_empty() && name != PROFILE.0;

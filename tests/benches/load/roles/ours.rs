@@ -23,10 +23,11 @@ async fn immediate() -> &'static str {
 /// Takes some steps and says at which it is.
 #[mcp_task]
 async fn deferred(ctx: ToolContext, steps: Option<u32>) -> &'static str {
-    let steps = steps.unwrap_or_default();
-    let mut progress = ctx.count_to(steps.into());
-    for step in 1..=steps {
-        progress.advance(1, format!("step {step}"));
+    if let Some(steps) = steps {
+        let mut progress = ctx.count_to(steps.into());
+        for step in 1..=steps {
+            progress.advance(1, format!("step {step}"));
+        }
     }
     "done"
 }
