@@ -1,3 +1,4 @@
 //! What the test binaries and benchmarks share.
 
+pub mod rmcp_server;
 pub mod servers;
