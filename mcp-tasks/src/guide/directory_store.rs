@@ -11,8 +11,7 @@ pub struct Directory(pub PathBuf);
 impl Directory {
     // Whatever characters a key has, its digits are a file's name.
     fn file(&self, key: &str) -> PathBuf {
-        let digits: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
-        self.0.join(digits)
+        self.0.join(key.bytes().map(|b| format!("{b:02x}")).collect::<String>())
     }
 
     fn read(&self, key: &str) -> Result<Option<CasEntry>> {
@@ -25,19 +24,13 @@ impl Directory {
         Ok(Some(CasEntry::new(value.to_vec(), version)))
     }
 
-    // Held by one process, and one of its threads, at a time. The system takes it back when the process dies.
-    fn lock(&self) -> Result<File> {
-        let lock = File::create(self.0.join("lock"))?;
-        Ok(lock.try_lock().map(|()| lock)?)
-    }
-
     fn write(&self, key: &str, expect: Expect, value: &[u8]) -> Result<CasOutcome> {
-        // Where somebody else is writing, CasStore waits a little, longer each time, and begins again.
-        let Ok(_held) = self.lock() else {
-            return Ok(CasOutcome::Conflict);
-        };
+        // Held by one process, and one of its threads, at a time. The system takes it back when the process dies.
+        let lock = File::create(self.0.join("lock"))?;
+        let locked = lock.try_lock();
         let present = self.read(key)?.map(|entry| entry.version);
-        if expect != present.map_or(Expect::Absent, Expect::Version) {
+        // Where somebody else is writing, CasStore waits a little, longer each time, and begins again.
+        if locked.is_err() || expect != present.map_or(Expect::Absent, Expect::Version) {
             return Ok(CasOutcome::Conflict);
         }
         // No two states of a key may have one version. A counter in its file, which goes with the key, would not do.
@@ -51,7 +44,8 @@ impl Directory {
     }
 
     fn delete(&self, key: &str, version: Option<CasVersion>) -> Result<bool> {
-        let _held = self.lock()?;
+        let lock = File::create(self.0.join("lock"))?;
+        lock.try_lock()?;
         let present = self.read(key)?.map(|entry| entry.version);
         let is_meant = present.is_some() && (version.is_none() || version == present);
         let removed = is_meant.then(|| fs::remove_file(self.file(key)));
