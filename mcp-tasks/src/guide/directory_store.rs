@@ -73,6 +73,9 @@ impl CasBackend for Directory {
     }
 
     fn pause(&self, duration: Duration) -> StoreFuture<'_, ()> {
-        Box::pin(async move { Ok(tokio::time::sleep(duration).await) })
+        Box::pin(async move {
+            tokio::time::sleep(duration).await;
+            Ok(())
+        })
     }
 }
