@@ -24,8 +24,8 @@ macro_rules! scenarios {
     )+};
 }
 
-/// A module of tests for each store: its name, and the database, such as `servers::redis(&[]).map(Database::from)`. A server that is not installed was skipped loudly, or has failed the test in CI, when
-/// there is no database.
+/// A module of tests for each store: its name, and its database, such as `servers::redis(&[]).map(Database::from)`. Where a
+/// server is not installed there is none: that was said loudly, or has failed the test in CI.
 macro_rules! on_every_store {
     ($($store:ident = $database:expr;)+) => {$(
         mod $store {

@@ -125,8 +125,8 @@ async fn tasks_end_once_in_a_storm() {
     assert!(runs.values().all(|times| *times == 1), "{runs:?}");
 }
 
-/// Answers that do not come before the store's time-out, besides: an execution may lose its lease over one and be replayed, and still every task ends
-/// once, with the right result, and nothing hangs along.
+/// Answers that do not come before the store's time-out, besides: an execution may lose its lease over one and be replayed,
+/// and still every task ends once, with the right result, and nothing hangs along.
 #[tokio::test(start_paused = true)]
 async fn nothing_hangs_in_a_storm_whose_answers_do_not_come() {
     let mut storm = Storm::new(2);
