@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::{Change, TaskId, TaskRecord, Timestamp, WriteId};
 
 mod cas;
+mod delegate;
 mod error;
 mod feed;
 mod memory;

@@ -3,6 +3,7 @@
 mod core {
     mod answers;
     mod body;
+    mod broken_abilities;
     mod broken_stores;
     mod cas;
     mod cas_backend;
@@ -12,7 +13,6 @@ mod core {
     mod differential;
     mod golden;
     mod records;
-    mod reference_store;
     mod stores;
     mod transition;
 }

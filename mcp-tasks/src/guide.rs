@@ -3,6 +3,7 @@
 //! * [`replay`]: what runs again, and what a function must do for it
 //! * [`errors`]: what a client gets when something goes wrong
 //! * [`configuration`]: sources, keys, placeholders
+//! * [`stores`]: keeping tasks in a database of your own
 //! * [`http`]: serving over HTTP, and who may do what
 
 #[doc = include_str!("guide/replay.md")]
@@ -13,6 +14,13 @@ pub mod errors {}
 
 #[doc = include_str!("guide/configuration.md")]
 pub mod configuration {}
+
+#[doc = include_str!("guide/stores.md")]
+///
+/// ```
+#[doc = include_str!("guide/directory_store.rs")]
+/// ```
+pub mod stores {}
 
 #[cfg(feature = "http")]
 #[doc = include_str!("guide/http.md")]

@@ -19,6 +19,7 @@ mod races;
 mod random;
 mod steps;
 mod store_faults;
+mod storm;
 mod support;
 mod swallow;
 mod sync;

@@ -1,4 +1,6 @@
 //! What the test binaries and benchmarks share.
 
+pub mod dice;
+pub mod faults;
 pub mod rmcp_server;
 pub mod servers;

@@ -1,6 +1,9 @@
 //! Stores on what they really run on: files and servers, processes that are killed, disks that are full.
 
+mod alone;
+mod guide;
 mod kept;
+mod memory;
 mod nats;
 mod postgres;
 mod records;

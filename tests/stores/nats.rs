@@ -6,8 +6,10 @@ use std::time::Duration;
 use async_nats::jetstream;
 use mcp_tasks::{NatsOptions, NatsStore};
 use mcp_tasks_core::store::contract::Work;
-use mcp_tasks_core::{Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId};
+use mcp_tasks_core::{MemoryStore, TaskStore};
 use mcp_tasks_tests::servers::{DbServer, nats};
+
+use crate::alone::{TwoNodes, on_a_database_of_its_own};
 
 mod access;
 mod buckets;
@@ -78,31 +80,7 @@ async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 impl TaskStore for Fresh {
-    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        self.store.create(record)
-    }
-
-    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        self.store.get(id, now)
-    }
-
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        self.store.update(id, now, write, mutation)
-    }
-
-    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.store.delete(id)
-    }
-
-    fn as_sweep(&self) -> Option<&dyn Sweep> {
-        self.store.as_sweep()
-    }
+    mcp_tasks_core::delegate_task_store! { store => all }
 }
 
 fn spawn(work: Work) -> Work {
@@ -114,7 +92,7 @@ fn spawn(work: Work) -> Work {
 async fn for_a_case() -> Box<dyn TaskStore> {
     match Fresh::new() {
         Some(fresh) => Box::new(fresh),
-        None => Box::new(mcp_tasks_core::MemoryStore::new()),
+        None => Box::new(MemoryStore::new()),
     }
 }
 
@@ -130,3 +108,9 @@ mcp_tasks_core::store_contract! {
     #[tokio::test],
     async { for_a_case().await },
 }
+
+on_a_database_of_its_own! { alone, async {
+    let Some(server) = nats(&[]) else { return TwoNodes::in_memory() };
+    let node = || NatsStore::open(server.url()).expect("the server has a URL");
+    TwoNodes::new([Arc::new(node()), Arc::new(node())], server)
+} }

@@ -11,6 +11,8 @@ use mcp_tasks_core::{MemoryStore, TaskStore};
 use mcp_tasks_tests::servers::{self, DbServer};
 use tokio_postgres::NoTls;
 
+use crate::alone::{TwoNodes, on_a_database_of_its_own};
+
 mod connecting;
 mod faults;
 mod feed;
@@ -90,6 +92,12 @@ mcp_tasks_core::store_contract! {
     #[tokio::test],
     async { tested().await },
 }
+
+on_a_database_of_its_own! { alone, async {
+    let Some(url) = database().await else { return TwoNodes::in_memory() };
+    let node = || options(&url).open().expect("nothing is read");
+    TwoNodes::new([Arc::new(node()), Arc::new(node())], ())
+} }
 
 /// Long enough for a loaded machine: a test that waits so long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);

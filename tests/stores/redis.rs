@@ -9,6 +9,7 @@ use mcp_tasks_core::{MemoryStore, TaskStore};
 use mcp_tasks_tests::servers::{self, DbServer};
 use redis::Commands;
 
+use crate::alone::{TwoNodes, on_a_database_of_its_own};
 use crate::kept::Kept;
 
 mod access;
@@ -101,3 +102,9 @@ mcp_tasks_core::store_contract! {
     async { or_memory(servers::valkey(&["--appendfsync", "no"])) },
     spawn = spawn,
 }
+
+on_a_database_of_its_own! { alone, async {
+    let Some(server) = servers::redis(&["--appendfsync", "no"]) else { return TwoNodes::in_memory() };
+    let node = || RedisStore::open(server.url()).expect("the URL is right");
+    TwoNodes::new([Arc::new(node()), Arc::new(node())], server)
+} }

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcp_tasks::{SqliteOptions, SqliteStore};
+use mcp_tasks_core::TaskStore;
 use mcp_tasks_core::store::contract::Work;
-use mcp_tasks_core::{Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId};
 use tempfile::TempDir;
+
+use crate::alone::{TwoNodes, on_a_database_of_its_own};
 
 mod damage;
 mod processes;
@@ -52,31 +54,7 @@ fn raw(path: &Path) -> rusqlite::Connection {
 }
 
 impl TaskStore for Fresh {
-    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        self.store.create(record)
-    }
-
-    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        self.store.get(id, now)
-    }
-
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        self.store.update(id, now, write, mutation)
-    }
-
-    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.store.delete(id)
-    }
-
-    fn as_sweep(&self) -> Option<&dyn Sweep> {
-        self.store.as_sweep()
-    }
+    mcp_tasks_core::delegate_task_store! { store => all }
 }
 
 fn spawn(work: Work) -> Work {
@@ -95,3 +73,11 @@ mcp_tasks_core::store_contract! {
     #[tokio::test],
     async { Fresh::with(|options| options.durability(mcp_tasks::Durability::Normal)) },
 }
+
+on_a_database_of_its_own! { alone, async {
+    let keep = tempfile::tempdir().expect("a directory for the test");
+    let open = || -> Arc<dyn TaskStore> {
+        Arc::new(SqliteStore::open(keep.path().join("tasks.db")).expect("a file can be opened"))
+    };
+    TwoNodes::new([open(), open()], keep)
+} }

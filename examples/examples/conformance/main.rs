@@ -1,8 +1,10 @@
 //! The server that the official MCP conformance suite runs against.
 //!
 //! ```text
-//! cargo run --release -p mcp-tasks-examples --example conformance -- --addr 127.0.0.1:8080
+//! cargo run --release -p mcp-tasks-examples --example conformance -- --addr 127.0.0.1:8080 --store sqlite:tasks.db
 //! ```
+//!
+//! Without `--store`, and without `mcp.tasks.store.url` in the environment, tasks are in memory.
 //!
 //! MCP is served at `/mcp`. The prompts, resources and plain tools that the suite's scenarios name are in
 //! [`handler::Fixtures`], an ordinary rmcp handler; the tools of its task scenarios are in [`tasks`], and the server adds
@@ -25,19 +27,28 @@ use mcp_tasks::{Config, Server, TaskRuntime};
 
 use crate::handler::Fixtures;
 
-const USAGE: &str = "usage: conformance [--addr HOST:PORT]";
+const USAGE: &str = "usage: conformance [--addr HOST:PORT] [--store URL]";
 
-/// Reads the address to listen on from the command line.
-fn address() -> Result<String, Box<dyn Error>> {
-    let mut addr = "127.0.0.1:8080".to_owned();
+/// What the command line says.
+struct Arguments {
+    addr: String,
+    store: Option<String>,
+}
+
+fn arguments() -> Result<Arguments, Box<dyn Error>> {
+    let mut read = Arguments {
+        addr: "127.0.0.1:8080".to_owned(),
+        store: None,
+    };
     let mut args = lexopt::Parser::from_env();
     while let Some(arg) = args.next()? {
         match arg {
-            lexopt::Arg::Long("addr") => addr = args.value()?.string()?,
+            lexopt::Arg::Long("addr") => read.addr = args.value()?.string()?,
+            lexopt::Arg::Long("store") => read.store = Some(args.value()?.string()?),
             other => return Err(format!("{}\n{USAGE}", other.unexpected()).into()),
         }
     }
-    Ok(addr)
+    Ok(read)
 }
 
 #[tokio::main]
@@ -46,8 +57,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_writer(std::io::stderr)
         .with_max_level(tracing::Level::WARN)
         .init();
-    let config = Config::builder().set("mcp.tasks.http.addr", address()?).build()?;
-    let runtime = TaskRuntime::builder().config(config).build()?;
+    let arguments = arguments()?;
+    let mut config = Config::builder().set("mcp.tasks.http.addr", arguments.addr);
+    if let Some(store) = arguments.store {
+        config = config.set("mcp.tasks.store.url", store);
+    }
+    let runtime = TaskRuntime::builder().config(config.build()?).build()?;
     let fixtures = Fixtures::new();
     Server::wrapping(runtime, move || fixtures.session())?
         .on_ready(|url| println!("listening on {url}"))

@@ -28,6 +28,10 @@
 //!   wherever the store awaits its backend, which is where a store over a network loses updates. A store that never
 //!   pends, or one that is to be tried on several threads, needs `spawn = …`: a [`Spawn`] that really runs work in
 //!   parallel, such as `|work| Box::pin(async { tokio::spawn(work).await.unwrap() })`.
+//! * **Effort.** The whole suite is some thirty thousand operations, most of them in the races and in
+//!   [`random_operations_are_answered_as_by_a_plain_map`].
+//! * **A feed**, where the store has one, has to say what it owes: the cases of the [`ChangeFeed`](crate::ChangeFeed) wait
+//!   for it, for ever if it does not, as nothing here has a clock. Where that may happen, give the tests a time-out.
 //! * **Size.** A store may refuse what is too large for its backend, with [`StoreError::Refused`]. It must not cut it.
 
 use std::pin::Pin;
@@ -38,14 +42,20 @@ use crate::{Change, TaskId, TaskRecord, Timestamp, WriteId};
 
 mod basics;
 mod content;
+mod differential;
 mod expiry;
+mod feed;
+mod leases;
 mod mutation;
 pub mod parallel;
 mod records;
 
 pub use basics::*;
 pub use content::*;
+pub use differential::*;
 pub use expiry::*;
+pub use feed::*;
+pub use leases::*;
 pub use mutation::*;
 
 /// Work of a parallel case.
@@ -210,14 +220,21 @@ macro_rules! store_contract {
                 absent_and_empty_are_two_things
                 unusual_ids_and_names_are_kept
                 a_large_record_is_kept_whole_or_refused
+                expired_leases_finds_what_is_abandoned_and_nothing_else
+                a_feed_begins_by_telling_its_reader_to_look
+                a_feed_reports_every_kind_of_change_to_every_listener
+                a_feed_reports_what_can_be_seen
+                random_operations_are_answered_as_by_a_plain_map
             }
             $crate::store_contract! { @parallel $how,
                 concurrent_updates_are_all_applied
                 of_concurrent_ends_the_first_is_final
+                of_a_thousand_races_of_cancel_against_complete_the_first_wins
                 of_concurrent_answers_one_resumes_the_task
                 of_concurrent_creates_one_wins
                 concurrent_repeats_of_one_write_apply_once
                 readers_see_whole_versions_that_only_rise
+                a_feed_is_never_ahead_of_the_store_nor_silent
             }
         }
     };

@@ -213,15 +213,21 @@ fn every_flaw_is_caught_by_the_case_that_names_its_rule() {
         EndsLate by get_finds_a_record_through_its_deadline_and_not_after,
             update_works_through_the_deadline_and_not_after;
         UpdatesTheExpired by update_works_through_the_deadline_and_not_after;
-        Renews by writes_do_not_renew_the_deadline;
+        Renews by writes_do_not_renew_the_deadline,
+            random_operations_are_answered_as_by_a_plain_map;
         Replaces by create_refuses_an_id_that_is_taken,
-            create_collides_through_the_deadline_and_not_after;
-        AppliesAgain by a_write_repeated_after_a_lost_acknowledgement_applies_once;
-        WritesWhatIsKept by keep_writes_nothing;
-        DecodesContent by every_kind_of_json_is_kept_byte_for_byte;
+            create_collides_through_the_deadline_and_not_after,
+            random_operations_are_answered_as_by_a_plain_map;
+        AppliesAgain by a_write_repeated_after_a_lost_acknowledgement_applies_once,
+            random_operations_are_answered_as_by_a_plain_map;
+        WritesWhatIsKept by keep_writes_nothing,
+            random_operations_are_answered_as_by_a_plain_map;
+        DecodesContent by every_kind_of_json_is_kept_byte_for_byte,
+            random_operations_are_answered_as_by_a_plain_map;
         DropsNul by every_kind_of_json_is_kept_byte_for_byte;
         Resurrects by an_update_after_a_delete_resurrects_nothing,
-            update_of_an_unknown_task_is_none;
+            update_of_an_unknown_task_is_none,
+            random_operations_are_answered_as_by_a_plain_map;
         SweepsTheLiving by sweep_removes_exactly_what_has_expired;
         Miscounts by sweep_removes_exactly_what_has_expired;
     }
@@ -243,6 +249,7 @@ fn lost_updates_are_caught_without_threads() {
     caught! {
         concurrent_updates_are_all_applied,
         of_concurrent_ends_the_first_is_final,
+        of_a_thousand_races_of_cancel_against_complete_the_first_wins,
         of_concurrent_answers_one_resumes_the_task,
     }
 }

@@ -6,9 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use mcp_tasks_core::store::contract::Work;
-use mcp_tasks_core::{
-    MemoryStore, Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
-};
+use mcp_tasks_core::{MemoryStore, Mutation, StoreFuture, TaskId, TaskStore, Timestamp, Updated, WriteId};
 
 struct Unpark(Thread);
 
@@ -43,13 +41,7 @@ pub(crate) fn on_a_thread(work: Work) -> Work {
 struct Retrying<S>(S);
 
 impl<S: TaskStore> TaskStore for Retrying<S> {
-    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        self.0.create(record)
-    }
-
-    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        self.0.get(id, now)
-    }
+    mcp_tasks_core::delegate_task_store! { 0 => create, get, delete, as_sweep, as_expired_leases, as_change_feed }
 
     fn update<'a>(
         &'a self,
@@ -68,14 +60,6 @@ impl<S: TaskStore> TaskStore for Retrying<S> {
             last
         });
         self.0.update(id, now, write, thrice)
-    }
-
-    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.0.delete(id)
-    }
-
-    fn as_sweep(&self) -> Option<&dyn Sweep> {
-        self.0.as_sweep()
     }
 }
 

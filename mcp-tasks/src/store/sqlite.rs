@@ -11,12 +11,14 @@ use mcp_tasks_core::{
 
 mod error;
 mod open;
+mod parsed;
 mod queue;
 mod readers;
 mod rows;
 mod scan;
 mod writer;
 
+use parsed::Parsed;
 use readers::Readers;
 use writer::Writer;
 
@@ -44,8 +46,9 @@ pub enum Durability {
 ///   locked waits, and no caller sees "database is locked".
 /// * **Nothing hangs.** Every operation is answered within [`timeout`](SqliteOptions::timeout), in the worst case by
 ///   [`StoreError::Unavailable`].
-/// * **The async runtime is never blocked.** One thread writes and a few read, each on its own connection; readers do not
-///   wait for writers.
+/// * **The async runtime is not kept waiting.** One thread writes and a few read what may take long, each on its own
+///   connection. The one row of a `get` is read where the caller is, on a connection that waits for nobody, which takes
+///   microseconds while the operating system has the file in memory. Readers do not wait for writers.
 /// * **A full disk**, a read-only file and a damaged one are [`StoreError::Refused`]; what was stored stays as it was.
 /// * **The sweep** costs what has expired, finds it by an index, and lets other writes go in between. A record that cannot
 ///   be read, or that a later release wrote, is left alone, with a warning that names it.
@@ -92,6 +95,7 @@ struct Inner {
     path: PathBuf,
     writer: Writer,
     readers: Readers,
+    parsed: Arc<Parsed>,
 }
 
 impl SqliteStore {
@@ -179,6 +183,7 @@ impl SqliteOptions {
                 path: self.path,
                 writer,
                 readers,
+                parsed: Arc::default(),
             }),
         })
     }
@@ -214,15 +219,20 @@ impl TaskStore for SqliteStore {
     }
 
     fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        let wanted = id.clone();
         Box::pin(async move {
-            let row = self
-                .inner
+            let inner = &self.inner;
+            let record = match inner
                 .readers
-                .run(move |connection| rows::read(connection, &wanted))
-                .await?;
-            let record = row.map(|row| row.decode(id)).transpose()?;
-            Ok(record.filter(|record| !record.is_expired(now)))
+                .here(|connection| rows::record(connection, id, &inner.parsed))
+            {
+                Some(outcome) => outcome?,
+                None => {
+                    let (id, parsed) = (id.clone(), inner.parsed.clone());
+                    let read = move |connection: &_| rows::record(connection, &id, &parsed);
+                    inner.readers.run(read).await?
+                }
+            };
+            Ok(record?.filter(|record| !record.is_expired(now)))
         })
     }
 

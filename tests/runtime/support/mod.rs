@@ -10,7 +10,9 @@ use mcp_tasks::{Clock, TaskRuntimeBuilder};
 use mcp_tasks_core::Timestamp;
 
 pub(crate) use client::{Client, code, keys, status, text};
-pub(crate) use store::{Faults, TestStore};
+pub(crate) use mcp_tasks_tests::dice::Dice;
+pub(crate) use mcp_tasks_tests::faults::{Faults, Storm};
+pub(crate) use store::TestStore;
 
 /// Whether a scenario is disturbed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,28 +160,5 @@ pub(crate) fn word(answer: Elicited<Word>) -> String {
         Elicited::Accept(Word { word }) => word,
         Elicited::Decline => "declined".to_owned(),
         Elicited::Cancel => "cancelled".to_owned(),
-    }
-}
-
-/// Numbers that look random and come from a seed that can be printed.
-#[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// SplitMix64.
-    pub(crate) fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.roll() % limit
     }
 }

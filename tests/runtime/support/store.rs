@@ -1,16 +1,16 @@
-//! The memory store, and what a store may do to its caller.
+//! The memory store behind a faulty way to it, and what disturbs the executions that write to it.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use mcp_tasks::Clock;
 use mcp_tasks_core::{
-    Change, Fingerprint, InputKind, InputRequest, Json, Ledger, MemoryStore, Mutation, StoreError, StoreFuture, Sweep,
-    TaskId, TaskRecord, TaskStatus, TaskStore, Timestamp, Updated, WriteId,
+    Change, Fingerprint, InputKind, InputRequest, Json, Ledger, MemoryStore, Mutation, StoreFuture, TaskId, TaskRecord,
+    TaskStatus, TaskStore, Timestamp, Updated, WriteId,
 };
+use mcp_tasks_tests::faults::{Faults, FaultyStore, Weather};
 use serde_json::json;
 
-use super::{Dice, Mode, TestClock};
+use super::{Mode, TestClock};
 
 /// The key of the question that ends a disturbed execution.
 pub(crate) const REPLAY: &str = "replay";
@@ -18,44 +18,56 @@ pub(crate) const REPLAY: &str = "replay";
 /// Beyond what any body reaches.
 const REPLAY_ORDINAL: u32 = u32::MAX;
 
-/// What the store does besides storing.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Faults {
-    /// How often a mutation runs before the outcome of its last run is used.
-    pub(crate) reruns: u32,
-    /// How long an update takes to arrive.
-    pub(crate) before: Duration,
-    /// How long its acknowledgement takes.
-    pub(crate) after: Duration,
-    /// A random time up to this much more, before and after.
-    pub(crate) jitter: Option<(Dice, Duration)>,
-    /// How many of the next updates do not arrive.
-    pub(crate) fail: u32,
-    /// The acknowledgements of how many of the next updates are lost.
-    pub(crate) lose: u32,
-    /// The acknowledgements of how many of the next creations are lost.
-    pub(crate) lose_creates: u32,
-    /// Nothing works.
-    pub(crate) down: bool,
+/// The memory store, with what disturbs executions and keeps an account of what is written.
+#[derive(Debug)]
+struct Disturbing {
+    inner: MemoryStore,
+    mode: Mode,
+    written: Mutex<Vec<Arc<TaskRecord>>>,
+}
+
+impl TaskStore for Disturbing {
+    fn update<'a>(
+        &'a self,
+        id: &'a TaskId,
+        now: Timestamp,
+        write: WriteId,
+        mutation: Mutation,
+    ) -> StoreFuture<'a, Option<Updated>> {
+        let mode = self.mode;
+        let mutation: Mutation = Arc::new(move |record| disturbed(mode, record, mutation(record)));
+        Box::pin(async move {
+            let updated = self.inner.update(id, now, write, mutation).await?;
+            if let Some(updated) = updated.as_ref().filter(|updated| updated.applied) {
+                let mut written = self.written.lock().expect("no test panics inside");
+                // A repeated write is shown what it wrote before.
+                let of_this_task = written.iter().rev().find(|record| record.task_id == *id);
+                if of_this_task.is_none_or(|last| !Arc::ptr_eq(last, &updated.record)) {
+                    written.push(updated.record.clone());
+                }
+            }
+            Ok(updated)
+        })
+    }
+
+    mcp_tasks_core::delegate_task_store! { inner => create, get, delete, as_sweep, as_change_feed }
 }
 
 #[derive(Debug)]
 pub(crate) struct TestStore {
-    inner: MemoryStore,
+    faulty: FaultyStore<Disturbing>,
     clock: Arc<TestClock>,
-    mode: Mode,
-    faults: Mutex<Faults>,
-    written: Mutex<Vec<Arc<TaskRecord>>>,
 }
 
 impl TestStore {
     pub(crate) fn new(mode: Mode) -> Self {
         Self {
-            inner: MemoryStore::new(),
+            faulty: FaultyStore::new(Disturbing {
+                inner: MemoryStore::new(),
+                mode,
+                written: Mutex::default(),
+            }),
             clock: Arc::new(TestClock::new()),
-            mode,
-            faults: Mutex::default(),
-            written: Mutex::default(),
         }
     }
 
@@ -64,92 +76,33 @@ impl TestStore {
     }
 
     pub(crate) fn misbehave(&self, change: impl FnOnce(&mut Faults)) {
-        change(&mut self.faults.lock().expect("no test panics inside"));
+        self.faulty.misbehave(change);
+    }
+
+    /// What a storm has done so far.
+    pub(crate) fn weather(&self) -> Weather {
+        self.faulty.weather()
     }
 
     /// Every version of every task that updates wrote, in their order.
     pub(crate) fn written(&self) -> Vec<Arc<TaskRecord>> {
-        self.written.lock().expect("no test panics inside").clone()
+        let written = &self.faulty.inner().written;
+        written.lock().expect("no test panics inside").clone()
     }
 
     /// The record as it is.
     pub(crate) async fn record(&self, id: &str) -> Arc<TaskRecord> {
-        self.inner
+        self.faulty
+            .inner()
             .get(&TaskId::new(id), self.clock.now())
             .await
             .expect("memory does not fail")
             .expect("the task is there")
     }
-
-    fn take_faults(&self) -> Faults {
-        let mut faults = self.faults.lock().expect("no test panics inside");
-        let mut taken = faults.clone();
-        faults.fail = faults.fail.saturating_sub(1);
-        if taken.fail == 0 {
-            faults.lose = faults.lose.saturating_sub(1);
-        }
-        if let Some((dice, most)) = &mut faults.jitter {
-            let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX) + 1;
-            taken.before += Duration::from_millis(dice.below(most));
-            taken.after += Duration::from_millis(dice.below(most));
-        }
-        taken
-    }
-
-    fn is_up(&self) -> Result<(), StoreError> {
-        if self.faults.lock().expect("no test panics inside").down {
-            return Err(unavailable("it is down"));
-        }
-        Ok(())
-    }
-
-    async fn updated(
-        &self,
-        id: &TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> Result<Option<Updated>, StoreError> {
-        let faults = self.take_faults();
-        pause(faults.before).await;
-        self.is_up()?;
-        if faults.fail > 0 {
-            return Err(unavailable("the update did not arrive"));
-        }
-        let mode = self.mode;
-        let mutation: Mutation = Arc::new(move |record| {
-            let first = mutation(record);
-            for _ in 1..faults.reruns {
-                assert_eq!(mutation(record), first, "a mutation is a function of the record");
-            }
-            disturbed(mode, record, first)
-        });
-        let updated = self.inner.update(id, now, write, mutation).await?;
-        if let Some(updated) = updated.as_ref().filter(|updated| updated.applied) {
-            let mut written = self.written.lock().expect("no test panics inside");
-            if written.last().is_none_or(|last| !Arc::ptr_eq(last, &updated.record)) {
-                written.push(updated.record.clone());
-            }
-        }
-        pause(faults.after).await;
-        if faults.lose > 0 {
-            return Err(unavailable("the acknowledgement was lost"));
-        }
-        Ok(updated)
-    }
 }
 
-async fn pause(time: Duration) {
-    if !time.is_zero() {
-        tokio::time::sleep(time).await;
-    }
-}
-
-fn unavailable(reason: &str) -> StoreError {
-    StoreError::Unavailable {
-        reason: reason.to_owned(),
-        source: None,
-    }
+impl TaskStore for TestStore {
+    mcp_tasks_core::delegate_task_store! { faulty => all }
 }
 
 /// What is stored instead of `change` where executions are disturbed. A write of a running execution parks the task under
@@ -199,44 +152,4 @@ fn question() -> InputRequest {
         Fingerprint::of("elicit", REPLAY, None),
         Json::of(&request).expect("it is JSON"),
     )
-}
-
-impl TaskStore for TestStore {
-    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        Box::pin(async move {
-            self.is_up()?;
-            let created = self.inner.create(record).await?;
-            let mut faults = self.faults.lock().expect("no test panics inside");
-            if faults.lose_creates > 0 {
-                faults.lose_creates -= 1;
-                return Err(unavailable("the acknowledgement was lost"));
-            }
-            Ok(created)
-        })
-    }
-
-    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        Box::pin(async move {
-            self.is_up()?;
-            self.inner.get(id, now).await
-        })
-    }
-
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        Box::pin(self.updated(id, now, write, mutation))
-    }
-
-    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.inner.delete(id)
-    }
-
-    fn as_sweep(&self) -> Option<&dyn Sweep> {
-        self.inner.as_sweep()
-    }
 }

@@ -4,24 +4,36 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
+use super::feed::next;
 use super::records::{HOUR, at, raw, record};
 use super::{Case, Mutation, Spawn, Work, changing, is_collision};
 use crate::{
-    Claim, Cursor, Fingerprint, InputKind, Ledger, Question, StoreError, TaskId, TaskRecord, TaskStatus, TaskStore,
-    Updated, WriteId,
+    Claim, Cursor, Fingerprint, InputKind, Ledger, Question, StoreError, TaskChange, TaskId, TaskRecord, TaskStatus,
+    TaskStore, Updated, WriteId,
 };
 
 /// Enough that every pair of operations meets, and few enough for a store on a network.
 const WORKERS: u32 = 8;
 const ROUNDS: u32 = 25;
 
+/// As many as a client that repeats itself, or a fleet of them, brings about at once.
+const CROWD: u32 = 64;
+
 /// Runs one piece of work per worker, all at once, and returns what each made of it.
 async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     spawn: Spawn,
     work: impl Fn(u32) -> F,
 ) -> Vec<T> {
+    race_of(WORKERS, spawn, work).await
+}
+
+async fn race_of<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    workers: u32,
+    spawn: Spawn,
+    work: impl Fn(u32) -> F,
+) -> Vec<T> {
     let outcomes = Arc::new(Mutex::new(Vec::new()));
-    let mut running: Vec<Option<Work>> = (0..WORKERS)
+    let mut running: Vec<Option<Work>> = (0..workers)
         .map(|worker| {
             let (outcomes, work) = (outcomes.clone(), work(worker));
             Some(spawn(Box::pin(async move {
@@ -46,7 +58,7 @@ async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     })
     .await;
     let outcomes = std::mem::take(&mut *outcomes.lock().unwrap_or_else(PoisonError::into_inner));
-    assert_eq!(outcomes.len(), WORKERS as usize, "all work ends");
+    assert_eq!(outcomes.len(), workers as usize, "all work ends");
     outcomes
 }
 
@@ -167,12 +179,74 @@ fn parked(id: &TaskId) -> TaskRecord {
     record
 }
 
-/// Of many answers to one question, one resumes the task: exactly one caller may start the next execution.
+/// A thousand times a cancellation against a completion, several tasks at a time: one of the two is written, both callers
+/// are shown it, and what it left stays as it is.
+pub async fn of_a_thousand_races_of_cancel_against_complete_the_first_wins(store: Arc<dyn TaskStore>, spawn: Spawn) {
+    const AT_ONCE: u32 = 20;
+    const TIMES: u32 = 1_000 / AT_ONCE;
+    let mut ids = Vec::new();
+    for number in 0..AT_ONCE {
+        ids.push(Case::new(&*store, "cancel-complete").id(number).await);
+    }
+    let ids: Arc<[TaskId]> = ids.into();
+    for round in 0..TIMES {
+        let outcomes = race_of(AT_ONCE, spawn, |task| {
+            let (store, ids) = (store.clone(), ids.clone());
+            async move {
+                let id = &ids[task as usize];
+                let mut first = record(id, Some(HOUR));
+                first.last_write = Some(WriteId::new(write_id(task, 2 * round)));
+                store.create(first).await.expect("create takes a free id");
+            }
+        });
+        assert_eq!(outcomes.await.len(), AT_ONCE as usize);
+        let ends = race_of(2 * AT_ONCE, spawn, |worker| {
+            let (store, ids) = (store.clone(), ids.clone());
+            async move {
+                let id = &ids[(worker / 2) as usize];
+                let cancels = (worker + round) % 2 == 0;
+                let mutation: Mutation = Arc::new(move |record| {
+                    if cancels {
+                        record.cancelled(at(1))
+                    } else {
+                        record.completed(1, at(2), &raw(r#"{"content":[]}"#), None)
+                    }
+                });
+                let write = write_id(AT_ONCE + worker, round);
+                (
+                    worker / 2,
+                    insist(&*store, id, write, mutation).await.expect("it is there"),
+                )
+            }
+        });
+        let ends = ends.await;
+        for (task, id) in (0..).zip(ids.iter()) {
+            let end = store.get(id, at(3)).await.expect("get answers").expect("it is there");
+            assert!(end.status.is_terminal() && end.version == 2, "one end is written");
+            assert_eq!(
+                end.status == TaskStatus::Completed,
+                end.result.is_some(),
+                "and it is whole"
+            );
+            let both: Vec<_> = ends.iter().filter(|(of, _)| *of == task).map(|(_, end)| end).collect();
+            assert_eq!(
+                both.iter().filter(|updated| updated.applied).count(),
+                1,
+                "by one caller"
+            );
+            assert!(both.iter().all(|updated| updated.record == end), "and shown to both");
+            store.delete(id).await.expect("delete removes");
+        }
+    }
+}
+
+/// Of many answers to one question, up to 64, one resumes the task: exactly one caller may start the next execution.
 pub async fn of_concurrent_answers_one_resumes_the_task(store: Arc<dyn TaskStore>, spawn: Spawn) {
     for number in 0..ROUNDS {
         let id = Case::new(&*store, "answers").id(number).await;
         store.create(parked(&id)).await.expect("create takes a free id");
-        let outcomes = race(spawn, |worker| {
+        let crowd = if number == 0 { CROWD } else { WORKERS };
+        let outcomes = race_of(crowd, spawn, |worker| {
             let (store, id) = (store.clone(), id.clone());
             async move {
                 let mutation: Mutation = Arc::new(move |record| {
@@ -286,4 +360,49 @@ pub async fn readers_see_whole_versions_that_only_rise(store: Arc<dyn TaskStore>
     })
     .await;
     assert!(seen.iter().all(Result::is_ok), "get answers: {seen:?}");
+}
+
+/// While others write, every version that a feed names can be seen by then, and the last one is named. Stores without a
+/// feed pass.
+pub async fn a_feed_is_never_ahead_of_the_store_nor_silent(store: Arc<dyn TaskStore>, spawn: Spawn) {
+    let Some(feed) = store.as_change_feed() else { return };
+    let id = Case::new(&*store, "feed-race").id(0).await;
+    store
+        .create(record(&id, Some(HOUR)))
+        .await
+        .expect("create takes a free id");
+    let mut changes = feed.changes();
+    assert_eq!(next(&mut changes).await, TaskChange::Resumed);
+    let last = u64::from((WORKERS - 1) * ROUNDS) + 1;
+    let changes = Arc::new(Mutex::new(Some(changes)));
+    race(spawn, |worker| {
+        let (store, id, changes) = (store.clone(), id.clone(), changes.clone());
+        async move {
+            if worker > 0 {
+                for round in 0..ROUNDS {
+                    let write = changing(|record| record.poll_interval_ms += 1);
+                    insist(&*store, &id, write_id(worker, round), write).await;
+                }
+                return;
+            }
+            let changes = changes.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut changes = changes.expect("one worker listens");
+            let mut seen = 0;
+            while seen < last {
+                let told = match next(&mut changes).await {
+                    TaskChange::Changed { id: of, version } if of == id => version.unwrap_or_default(),
+                    TaskChange::Resumed => 0,
+                    TaskChange::Changed { .. } => continue,
+                };
+                let found = store.get(&id, at(1)).await.expect("get answers").expect("it is there");
+                assert!(
+                    found.version >= told,
+                    "version {told} was reported before it can be seen"
+                );
+                seen = found.version;
+            }
+        }
+    })
+    .await;
+    store.delete(&id).await.expect("delete removes");
 }

@@ -1,8 +1,9 @@
-//! The threads that read.
+//! The connections that read: some for whoever asks, some with threads of their own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use mcp_tasks_core::StoreError;
@@ -10,16 +11,23 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::SqliteOptions;
-use super::error::ended;
+use super::error::{ended, is_busy, store_error};
 use super::open::{patiently, reader};
 use super::queue::{answered, start};
 
-/// Reads are short and mostly answered from memory, so a few threads do; each costs a connection with its page cache.
-const MOST_READERS: usize = 4;
+/// Threads for what may take long: listings, and reads that found another process in the way. Each costs a connection with
+/// its page cache.
+const MOST_THREADS: usize = 2;
+
+/// Connections on which callers read by themselves: as many as can read at a time, up to where more cores gain nothing from
+/// one file.
+const MOST_HERE: usize = 8;
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
 pub(super) struct Readers {
+    here: Vec<Mutex<Connection>>,
+    turn: AtomicUsize,
     jobs: Sender<Job>,
     timeout: Duration,
 }
@@ -28,16 +36,48 @@ impl Readers {
     pub(super) fn start(options: &SqliteOptions) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::channel();
         let queue = Arc::new(Mutex::new(queue));
-        let count = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_READERS));
-        for _ in 0..count {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        for _ in 0..cores.min(MOST_THREADS) {
             let connection = reader(options)?;
             let queue = queue.clone();
             start("mcp-tasks-read", move || serve(&connection, &queue))?;
         }
+        let here = (0..cores.min(MOST_HERE)).map(|_| impatient_reader(options).map(Mutex::new));
         Ok(Self {
+            here: here.collect::<Result<_, _>>()?,
+            turn: AtomicUsize::new(0),
             jobs,
             timeout: options.timeout,
         })
+    }
+
+    /// Reads on the caller's own thread, if that needs no waiting; `None` if every connection is in use or another process
+    /// is in the way.
+    ///
+    /// For the one row of a `tasks/get`. In write-ahead mode a reader waits for no writer, and one row by its key is a few
+    /// pages, which the operating system holds in memory unless the machine has just started: microseconds, where handing
+    /// the work to a thread and back costs ten times as much and blocks no less. What does need waiting, recovery after a
+    /// crash for one, SQLite reports as busy at once, as these connections have no patience.
+    pub(super) fn here<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Option<Result<T, StoreError>> {
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let mut read = Some(read);
+        for n in 0..self.here.len() {
+            let connection = match self.here[first.wrapping_add(n) % self.here.len()].try_lock() {
+                Ok(connection) => connection,
+                // A read that panicked has left nothing behind: its statement was reset on the way out.
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => continue,
+            };
+            let read = read.take()?;
+            return match read(&connection) {
+                Err(error) if is_busy(&error) => None,
+                outcome => Some(outcome.map_err(store_error)),
+            };
+        }
+        None
     }
 
     /// Reads on one of the threads.
@@ -59,6 +99,13 @@ impl Readers {
         self.jobs.send(job).map_err(|_| ended())?;
         answered(outcome, timeout).await
     }
+}
+
+/// A connection that does not wait for others.
+fn impatient_reader(options: &SqliteOptions) -> Result<Connection, StoreError> {
+    let connection = reader(options)?;
+    connection.busy_timeout(Duration::ZERO).map_err(store_error)?;
+    Ok(connection)
 }
 
 /// One thread at a time waits for the next job, the others for their turn to wait.

@@ -9,6 +9,8 @@ use mcp_tasks_core::{
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, OptionalExtension, Row, params};
 
+use super::parsed::Parsed;
+
 /// How much of what was last written is kept, in bytes of records as stored: a few thousand ordinary records, which is
 /// more than a node runs at a time, and nothing that an operator would look for.
 const REMEMBERED: usize = 8 << 20;
@@ -46,6 +48,25 @@ impl Stored {
             .map(Arc::new)
             .map_err(|source| StoreError::Unreadable { id: id.clone(), source })
     }
+}
+
+/// The record of a task, parsed anew only if its row has another text than when it was last read.
+pub(super) fn record(connection: &Connection, id: &TaskId, parsed: &Parsed) -> Outcome<Option<Arc<TaskRecord>>> {
+    let mut statement = connection.prepare_cached("SELECT record FROM tasks WHERE id = ?1")?;
+    let found = statement.query_row([id.as_str()], |row| {
+        if let ValueRef::Text(text) = row.get_ref(0)? {
+            if let Some(known) = parsed.get(id, text) {
+                return Ok(Ok(known));
+            }
+            let decoded = Stored::from_row(row, 0)?.decode(id);
+            if let Ok(record) = &decoded {
+                parsed.keep(record, text);
+            }
+            return Ok(decoded);
+        }
+        Ok(Stored::from_row(row, 0)?.decode(id))
+    });
+    Ok(found.optional()?.transpose())
 }
 
 /// The row of a task.
