@@ -261,6 +261,8 @@ extern crate self as mcp_tasks;
 pub mod __private;
 mod argument;
 mod caller;
+#[cfg(feature = "client")]
+pub mod client;
 mod clock;
 mod config;
 mod context;
