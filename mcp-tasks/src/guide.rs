@@ -4,6 +4,10 @@
 //! * [`errors`]: what a client gets when something goes wrong
 //! * [`configuration`]: sources, keys, placeholders
 //! * [`http`]: serving over HTTP, and who may do what
+#![cfg_attr(
+    feature = "client",
+    doc = "* [`client`]: calling tools, and seeing their tasks through"
+)]
 
 #[doc = include_str!("guide/replay.md")]
 pub mod replay {}
@@ -17,3 +21,7 @@ pub mod configuration {}
 #[cfg(feature = "http")]
 #[doc = include_str!("guide/http.md")]
 pub mod http {}
+
+#[cfg(feature = "client")]
+#[doc = include_str!("guide/client.md")]
+pub mod client {}

@@ -239,6 +239,12 @@
 //! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With the feature
 //! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes.
 //!
+//! # Calling tools
+//!
+//! The feature `client` has the other side: a client that calls tools of any MCP server, ours or not, and sees their tasks
+//! through to a result.
+#![cfg_attr(feature = "client", doc = "See [`client`].")]
+//!
 //! # Crate features
 //!
 //! The first two are on by default.
@@ -249,6 +255,8 @@
 //!   starts the server as its child.
 //! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler. Leave it
 //!   out where tasks are in memory or in a store of your own.
+//! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with ring, which compiles C. For programs that
+//!   call tools; leave it out of a server.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 

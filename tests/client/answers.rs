@@ -197,6 +197,36 @@ async fn an_answer_that_was_not_heard_is_sent_again() {
     assert_eq!(served.asked("tasks/update").len(), 3);
 }
 
+/// Looks that go well do not keep a wait going whose answers never arrive.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_never_heard_is_given_up() {
+    let user = User::new();
+    let script = Script::new(|asked| match asked.method.as_str() {
+        "tools/call" => Reply::Result(created()),
+        "tasks/get" => Reply::Result(asking(json!({"k": question("Name?")}))),
+        "tasks/update" => Reply::Silence,
+        _ => Reply::Error(-32601, "no"),
+    });
+    let (_, outcome) = waited(script, &user).await;
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, ClientError::Transport { .. }), "{error:?}");
+    // The answer is in what can be resumed.
+    assert_eq!(error.task().unwrap().answered().collect::<Vec<_>>(), ["k"]);
+    assert_eq!(user.asked(), ["Name?"]);
+}
+
+/// A server that reads old copies shows a question again that was gone.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_comes_back_is_not_asked_again() {
+    let user = User::new();
+    let ask = || asking(json!({"k": question("Name?")}));
+    let shows = [ask(), working(), ask(), ask(), ask(), ask(), ask(), working(), done()];
+    let (served, outcome) = waited(Script::of_task(shows), &user).await;
+    assert_eq!(outcome.unwrap(), "done");
+    assert_eq!(user.asked(), ["Name?"]);
+    assert_eq!(served.asked("tasks/update").len(), 1);
+}
+
 /// An answer that is refused is told, unless the task has ended anyway.
 #[tokio::test(start_paused = true)]
 async fn a_refused_answer_is_told() {

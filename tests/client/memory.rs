@@ -268,8 +268,12 @@ async fn a_question_inside_a_call_is_answered_and_the_call_repeated() {
 #[tokio::test(start_paused = true)]
 async fn a_client_without_a_handler_is_not_asked() {
     let client = Server::new().client(TaskClient::builder()).await;
-    let result = client.call_and_wait("ask", json!({})).await.unwrap();
-    assert!(result.is_error(), "{result:?}");
+    let error = client.call_and_wait("ask", json!({})).await.unwrap_err();
+    let missing = ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY;
+    assert!(
+        matches!(&error, ClientError::Failed { error, .. } if error.code == missing),
+        "{error:?}"
+    );
 }
 
 /// What a program without a handler finds is a task that asks, and whoever can answers it.

@@ -122,6 +122,9 @@ impl DetailedTask {
     }
 
     fn of(raw: Map<String, Value>, state: TaskState) -> Result<Self, Malformed> {
+        if !raw.contains_key("ttlMs") {
+            tracing::debug!("a task without a ttlMs: it is taken as not limited");
+        }
         let id = match raw.get("taskId") {
             Some(Value::String(id)) if !id.is_empty() => TaskId::new(id),
             _ => return Err(Malformed::new("a task without a taskId")),
@@ -163,6 +166,9 @@ pub(super) fn requests(value: Option<&Value>) -> Result<Vec<InputRequest>, Malfo
 /// A task that failed has failed, whatever the server has to say about it.
 fn error(raw: &Map<String, Value>) -> ErrorData {
     let error = raw.get("error");
+    if !raw.contains_key("statusMessage") {
+        tracing::debug!("a task failed without a statusMessage");
+    }
     if let Some(error) = error.and_then(|error| serde_json::from_value(error.clone()).ok()) {
         return error;
     }
@@ -178,8 +184,12 @@ fn error(raw: &Map<String, Value>) -> ErrorData {
 fn instant(raw: &Map<String, Value>, member: &str) -> Option<Timestamp> {
     let text = raw.get(member)?.as_str();
     let instant = text.and_then(parse_instant);
-    if instant.is_none() {
-        tracing::debug!(member, value = ?raw.get(member), "the server sent an instant that cannot be read");
+    match instant {
+        None => tracing::debug!(member, value = ?raw.get(member), "the server sent an instant that cannot be read"),
+        Some(read) if text != Some(read.to_string().as_str()) => {
+            tracing::trace!(member, value = ?text, %read, "an instant was cut to milliseconds");
+        }
+        Some(_) => {}
     }
     instant
 }

@@ -54,11 +54,12 @@ pub(super) struct Wait<'a> {
     subscriptions: u32,
     asking: Option<(InputRequest, Asking)>,
     shown: Vec<InputRequest>,
-    /// Looks that showed nothing but answered questions, and how often their answers were sent again.
     has_looked: bool,
+    /// Looks since answers were sent, and how often they were sent again.
     stale_looks: u32,
     resendings: u32,
     trouble: Option<(ExponentialBackoff, Instant)>,
+    sending_trouble: Option<(ExponentialBackoff, Instant)>,
     last: Option<DetailedTask>,
 }
 
@@ -84,6 +85,7 @@ impl<'a> Wait<'a> {
             stale_looks: 0,
             resendings: 0,
             trouble: None,
+            sending_trouble: None,
             last: None,
         }
     }
@@ -100,11 +102,10 @@ impl<'a> Wait<'a> {
                 Next::Looked(Ok(task)) => {
                     self.trouble = None;
                     self.has_looked = true;
-                    self.schedule();
                     self.observe(task).await?
                 }
                 Next::Looked(Err(error)) => {
-                    self.retry(error)?;
+                    self.retry(error, false)?;
                     None
                 }
                 Next::Told(Told::Task(task)) => self.observe(*task).await?,
@@ -166,8 +167,8 @@ impl<'a> Wait<'a> {
         self.next_look = Instant::now() + interval;
     }
 
-    /// After a look that failed: when to try again, or that it is over.
-    fn retry(&mut self, error: ClientError) -> Result<(), ClientError> {
+    /// After a request that failed: when to try again, or that it is over.
+    fn retry(&mut self, error: ClientError, sending: bool) -> Result<(), ClientError> {
         let source = match &error {
             ClientError::Transport { source, .. } if source.is_temporary => source,
             ClientError::UnknownTask(_) if self.saved.is_past_due(self.client.clock.now()) => {
@@ -177,9 +178,13 @@ impl<'a> Wait<'a> {
         };
         let now = Instant::now();
         let pacing = &self.client.pacing;
-        let (backoff, deadline) = self
-            .trouble
-            .get_or_insert_with(|| (pacing.backoff(), now + pacing.patience));
+        // A look that goes well says nothing about the answers.
+        let trouble = if sending {
+            &mut self.sending_trouble
+        } else {
+            &mut self.trouble
+        };
+        let (backoff, deadline) = trouble.get_or_insert_with(|| (pacing.backoff(), now + pacing.patience));
         let backoff = backoff.next().unwrap_or(pacing.cap);
         let asked_for = source.retry_after.unwrap_or_default();
         let after = backoff.max(asked_for).max(pacing.floor);
@@ -187,7 +192,7 @@ impl<'a> Wait<'a> {
         if now >= *deadline {
             return Err(error.of_task(self.saved));
         }
-        tracing::debug!(%error, ?after, "a look at a task failed, it is tried again");
+        tracing::debug!(%error, ?after, "a request about a task failed, it is tried again");
         self.observer.tell(TaskEvent::Retrying { error: &error, after });
         self.next_look = now + after;
         Ok(())
@@ -201,6 +206,12 @@ impl<'a> Wait<'a> {
         });
         if moved {
             self.observer.tell(TaskEvent::Status(&task));
+        } else if self
+            .last
+            .as_ref()
+            .is_some_and(|last| last.last_updated_at != task.last_updated_at)
+        {
+            tracing::debug!("the server moved lastUpdatedAt, and nothing else");
         }
         match &task.state {
             TaskState::Completed { result } => return Ok(Some(result.clone())),
@@ -224,6 +235,11 @@ impl<'a> Wait<'a> {
         changed |= self.saved.settle(&self.shown);
         if changed {
             self.observer.tell(TaskEvent::Saved(self.saved));
+        }
+        // What was told is no look; the next one is when it was.
+        if std::mem::take(&mut self.has_looked) {
+            self.schedule();
+            self.stale_looks += 1;
         }
         self.past_due()?;
         self.listen();
@@ -272,13 +288,10 @@ impl<'a> Wait<'a> {
             return Ok(());
         }
         if !self.saved.to_send(&self.shown, false).is_empty() {
+            self.stale_looks = 0;
             return self.send(false).await;
         }
-        // What the server tells by itself says nothing about how much time went by.
-        if !std::mem::take(&mut self.has_looked) {
-            return Ok(());
-        }
-        self.stale_looks += 1;
+        tracing::debug!("the server still shows what was answered");
         if self.stale_looks < LOOKS_BEFORE_RESENDING << self.resendings {
             return Ok(());
         }
@@ -313,8 +326,8 @@ impl<'a> Wait<'a> {
     async fn send(&mut self, again: bool) -> Result<(), ClientError> {
         let answers = self.saved.to_send(&self.shown, again);
         if answers.is_empty() {
-            // The answer was settled once already, and its question is back.
-            return Err(self.input_needed("the server asks again what was answered"));
+            // The question was gone, and its answer forgotten; a server that reads old copies shows it for a while.
+            return Ok(());
         }
         let keys: Vec<String> = answers.keys().cloned().collect();
         let answers: serde_json::Map<String, Value> = answers.into_iter().collect();
@@ -322,13 +335,13 @@ impl<'a> Wait<'a> {
             Ok(()) => {
                 self.saved.acknowledged(keys.iter());
                 self.observer.tell(TaskEvent::Saved(self.saved));
-                self.trouble = None;
+                self.sending_trouble = None;
                 // What an answer sets going is often done at once.
                 self.next_look = Instant::now() + self.client.pacing.first_look;
                 Ok(())
             }
             // Answers can be sent twice, so the next look, which shows the question still, sends them again.
-            Err(error @ ClientError::Transport { .. }) => self.retry(error),
+            Err(error @ ClientError::Transport { .. }) => self.retry(error, true),
             // The task may have ended meanwhile, and then that is what there is to say.
             Err(error) => match self.client.get(&self.saved.id()).await {
                 Ok(task) if !task.state.is_terminal() => Err(error.of_task(self.saved)),
@@ -336,7 +349,7 @@ impl<'a> Wait<'a> {
                     self.next_look = Instant::now();
                     Ok(())
                 }
-                Err(lost) => self.retry(lost),
+                Err(lost) => self.retry(lost, true),
             },
         }
     }
