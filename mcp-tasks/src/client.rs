@@ -258,8 +258,8 @@ impl TaskClient {
         let mut cursors = HashSet::new();
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
-            let mut request = ListToolsRequest::default();
-            request.params = Some(PaginatedRequestParams::default().with_cursor(cursor.take()));
+            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let request = ListToolsRequest::with_param(page);
             let timeout = Some(self.inner.pacing.request_timeout);
             let answer = self
                 .inner

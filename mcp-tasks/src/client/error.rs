@@ -29,7 +29,7 @@ pub enum ClientError {
         /// The task.
         id: TaskId,
         /// The error.
-        error: ErrorData,
+        error: Box<ErrorData>,
         /// What the server said about it.
         status_message: Option<String>,
     },

@@ -31,12 +31,12 @@ const MAX_RESENDINGS: u32 = 4;
 /// How far behind the end of its time a task that shows no change is given up: clocks differ, and sweeps are late.
 const GRACE: Duration = Duration::from_secs(300);
 
-type Looking = BoxFuture<'static, Result<DetailedTask, ClientError>>;
+type Looking = BoxFuture<'static, Result<Box<DetailedTask>, ClientError>>;
 type Asking = BoxFuture<'static, Result<Value, InputError>>;
 
 /// What happens next to a task that is waited for.
 enum Next {
-    Looked(Result<DetailedTask, ClientError>),
+    Looked(Result<Box<DetailedTask>, ClientError>),
     Told(Told),
     Answered(Result<Value, InputError>),
     Time,
@@ -96,13 +96,13 @@ impl<'a> Wait<'a> {
             let outcome = match self.next().await {
                 Next::Time => {
                     let (client, id) = (self.client.clone(), self.saved.id());
-                    self.looking = Some(Box::pin(async move { client.get(&id).await }));
+                    self.looking = Some(Box::pin(async move { client.get(&id).await.map(Box::new) }));
                     None
                 }
                 Next::Looked(Ok(task)) => {
                     self.trouble = None;
                     self.has_looked = true;
-                    self.observe(task).await?
+                    self.observe(*task).await?
                 }
                 Next::Looked(Err(error)) => {
                     self.retry(error, false)?;
@@ -218,7 +218,7 @@ impl<'a> Wait<'a> {
             TaskState::Failed { error } => {
                 return Err(ClientError::Failed {
                     id: task.id,
-                    error: error.clone(),
+                    error: Box::new(error.clone()),
                     status_message: task.status_message,
                 });
             }

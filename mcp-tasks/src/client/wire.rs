@@ -102,7 +102,7 @@ fn response_id(message: &Map<String, Value>) -> Option<RequestId> {
     is_response
         .then(|| message.get("id"))
         .flatten()
-        .and_then(|id| RequestId::deserialize_lenient(id))
+        .and_then(RequestId::deserialize_lenient)
 }
 
 /// The id of the `subscriptions/listen` that a notification is for.
