@@ -20,7 +20,9 @@ pub(super) enum Told {
     Granted,
     /// It told.
     Task(Box<DetailedTask>),
-    /// It will not, or not any more.
+    /// It will not.
+    Refused,
+    /// It does not any more.
     Ended,
 }
 
@@ -73,7 +75,7 @@ impl Listener {
     pub(super) async fn next(&mut self) -> Told {
         loop {
             if self.heard.changed().await.is_err() {
-                return Told::Ended;
+                return if self.granted { Told::Ended } else { Told::Refused };
             }
             let Heard { granted, task } = self.heard.borrow_and_update().clone();
             if !self.granted
@@ -81,7 +83,7 @@ impl Listener {
             {
                 if !is_granted(&granted, &self.id) {
                     tracing::debug!("the server does not tell of this task");
-                    return Told::Ended;
+                    return Told::Refused;
                 }
                 self.granted = true;
                 // What came right behind it is not lost: the next look at the task is now.

@@ -115,12 +115,16 @@ impl<'a> Wait<'a> {
                     self.next_look = Instant::now();
                     None
                 }
+                Next::Told(Told::Refused) => {
+                    self.listener = None;
+                    self.subscriptions = MAX_SUBSCRIPTIONS;
+                    None
+                }
                 Next::Told(Told::Ended) => {
                     self.listener = None;
-                    if std::mem::take(&mut self.is_told) {
-                        // What changed since it last told.
-                        self.next_look = self.next_look.min(Instant::now() + self.client.pacing.floor);
-                    }
+                    self.is_told = false;
+                    // What changed since it last told.
+                    self.next_look = self.next_look.min(Instant::now() + self.client.pacing.floor);
                     None
                 }
                 Next::Answered(answer) => {

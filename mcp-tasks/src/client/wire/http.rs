@@ -202,7 +202,10 @@ impl Bounded {
         for byte in bytes {
             match byte {
                 b'\r' => {}
-                b'\n' if self.line_is_empty => self.length = 0,
+                b'\n' if self.line_is_empty => {
+                    self.length = 0;
+                    continue;
+                }
                 b'\n' => self.line_is_empty = true,
                 _ => self.line_is_empty = false,
             }
