@@ -135,7 +135,8 @@ impl TaskClientBuilder {
         self
     }
 
-    /// Connects over Streamable HTTP.
+    /// Connects over Streamable HTTP. `https://` is TLS by rustls, with the certificates the system trusts; ring becomes
+    /// the process's provider of cryptography for rustls, unless the program has installed another.
     ///
     /// # Errors
     /// [`Transport`](ClientError::Transport) if the server cannot be reached or wants another token, and
