@@ -5,6 +5,10 @@
 //! * [`configuration`]: sources, keys, placeholders
 //! * [`stores`]: keeping tasks in a database of your own
 //! * [`http`]: serving over HTTP, and who may do what
+#![cfg_attr(
+    feature = "client",
+    doc = "* [`client`]: calling tools, and seeing their tasks through"
+)]
 
 #[doc = include_str!("guide/replay.md")]
 pub mod replay {}
@@ -25,3 +29,7 @@ pub mod stores {}
 #[cfg(feature = "http")]
 #[doc = include_str!("guide/http.md")]
 pub mod http {}
+
+#[cfg(feature = "client")]
+#[doc = include_str!("guide/client.md")]
+pub mod client {}

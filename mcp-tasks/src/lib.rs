@@ -242,6 +242,12 @@
 //! database, with `redis` and `redis://host` on Redis or Valkey, where what they survive is up to the server's settings, with
 //! `nats` and `nats://nats.internal?replicas=3` in NATS JetStream.
 //!
+//! # Calling tools
+//!
+//! The feature `client` has the other side: a client that calls tools of any MCP server, ours or not, and sees their tasks
+//! through to a result.
+#![cfg_attr(feature = "client", doc = "See [`client`].")]
+//!
 //! # Crate features
 //!
 //! The first two are on by default.
@@ -258,6 +264,8 @@
 //!   where tasks are elsewhere.
 //! * `postgres`: `PostgresStore`, and its choice by URL. Pulls tokio-postgres, deadpool-postgres and rustls, which needs a C
 //!   compiler. Leave it out where no PostgreSQL is.
+//! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with ring, which compiles C. For programs that
+//!   call tools; leave it out of a server.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 
@@ -270,6 +278,8 @@ extern crate self as mcp_tasks;
 pub mod __private;
 mod argument;
 mod caller;
+#[cfg(feature = "client")]
+pub mod client;
 mod clock;
 mod config;
 mod context;

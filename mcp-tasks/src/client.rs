@@ -1,0 +1,381 @@
+//! Calls tools of any MCP server, and sees their tasks through.
+//!
+//! ```no_run
+//! use mcp_tasks::client::TaskClient;
+//! use serde_json::json;
+//!
+//! # async fn f() -> Result<(), mcp_tasks::client::ClientError> {
+//! let client = TaskClient::connect_http("http://127.0.0.1:8080/mcp").await?;
+//! let result = client.call_and_wait("count_lines", json!({"path": "Cargo.toml"})).await?;
+//! println!("{}", result.text());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Whether the server runs the tool inside the call or as a task makes no difference there. Where it does,
+//! [`TaskClient::call`] says which, and gives a [`TaskHandle`] that can be kept, waited for, cancelled, and
+//! [resumed](TaskClient::resume) in another process.
+//!
+//! * [`InputHandler`] answers what servers ask.
+//! * [`TaskEvent`] is what an [observer](TaskClient::observed_by) is told on the way: status, progress, and when to save.
+//! * [`ClientError`] tells the ways apart in which a call ends without a result.
+#![cfg_attr(
+    any(doc, doctest),
+    doc = "* [`guide::client`](crate::guide::client) has the whole story."
+)]
+//!
+//! A server of 2025-11-25, or one without the Tasks extension, is called through the same methods: the call returns when
+//! the tool has ended.
+
+mod builder;
+mod call;
+mod connection;
+mod decode;
+mod error;
+mod event;
+mod handle;
+mod input;
+mod listen;
+mod pace;
+mod result;
+mod saved;
+mod task;
+mod wait;
+mod wire;
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ServerResult, Tool,
+};
+use rmcp::service::{Peer, RunningService};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::process::Command;
+
+pub use self::builder::TaskClientBuilder;
+pub use self::error::{ClientError, InputNeeded, TransportError};
+pub use self::event::TaskEvent;
+pub use self::handle::{TaskHandle, ToolCall};
+pub use self::input::{FormRequest, InputError, InputHandler, InputRequest, SamplingRequest, UrlRequest};
+pub use self::pace::Pacing;
+pub use self::result::ToolResult;
+pub use self::saved::SavedTask;
+pub use self::task::{DetailedTask, TaskState};
+
+use self::connection::{Local, Outgoing, Progress, RequestError, is_modern, whole};
+use self::event::Observer;
+use self::input::Answering;
+use self::wire::Whole;
+use crate::{Clock, TaskId};
+
+/// The most pages that a list of tools is read to. A server with more has a cursor that goes nowhere.
+const MAX_PAGES: usize = 1000;
+
+type Service = RunningService<RoleClient, Local>;
+
+/// A client of one server. A clone uses the same connection.
+#[derive(Debug, Clone)]
+pub struct TaskClient {
+    inner: Arc<Inner>,
+    observer: Observer,
+}
+
+#[derive(Debug)]
+struct Inner {
+    peer: Peer<RoleClient>,
+    progress: Arc<Progress>,
+    /// The connection, unless it is the application's.
+    service: Mutex<Option<Service>>,
+    answering: Answering,
+    capabilities: Value,
+    pacing: Pacing,
+    clock: Arc<dyn Clock>,
+    endpoint: Option<String>,
+    /// Whether the connection hands on what the server said, whole.
+    is_whole: bool,
+    /// Whether the server was found not to tell of tasks.
+    never_tells: AtomicBool,
+}
+
+impl Inner {
+    fn server_name(&self) -> Option<String> {
+        let info = self.peer.peer_info()?;
+        Some(info.server_info.as_ref()?.name.clone())
+    }
+
+    fn has_tasks(&self) -> bool {
+        is_modern(&self.peer)
+    }
+
+    fn can_listen(&self) -> bool {
+        self.is_whole && self.has_tasks()
+    }
+
+    async fn send(
+        &self,
+        request: ClientRequest,
+        timeout: Option<Duration>,
+        progress: impl FnMut(ProgressNotificationParam),
+    ) -> Result<ServerResult, RequestError> {
+        let outgoing = Outgoing {
+            request,
+            timeout,
+            capabilities: &self.capabilities,
+        };
+        connection::request(&self.peer, &self.progress, outgoing, progress).await
+    }
+
+    async fn request(
+        &self,
+        method: &'static str,
+        params: Map<String, Value>,
+        mark: Whole,
+        timeout: Option<Duration>,
+        progress: impl FnMut(ProgressNotificationParam),
+    ) -> Result<Value, RequestError> {
+        self.send(whole(method, params, mark), timeout, progress)
+            .await
+            .map(wire::unwrap)
+    }
+
+    /// A `tasks/*` request.
+    async fn about(
+        &self,
+        method: &'static str,
+        id: &TaskId,
+        more: Option<(&str, Value)>,
+    ) -> Result<Value, ClientError> {
+        let mut params = Map::from_iter([("taskId".to_owned(), json!(id.as_str()))]);
+        params.extend(more.map(|(name, value)| (name.to_owned(), value)));
+        let timeout = Some(self.pacing.request_timeout);
+        let answer = self.request(method, params, Whole::default(), timeout, |_| {}).await;
+        answer.map_err(|error| match error {
+            RequestError::Refused(error) if error.code == ErrorCode::INVALID_PARAMS && method != "tasks/update" => {
+                tracing::debug!(%id, %error, "the server does not know the task");
+                ClientError::UnknownTask(id.clone())
+            }
+            other => other.into(),
+        })
+    }
+
+    async fn get(&self, id: &TaskId) -> Result<DetailedTask, ClientError> {
+        Ok(decode::task(self.about("tasks/get", id, None).await?, id)?)
+    }
+
+    async fn update(&self, id: &TaskId, answers: Map<String, Value>) -> Result<(), ClientError> {
+        let answers = ("inputResponses", Value::Object(answers));
+        let answer = self.about("tasks/update", id, Some(answers)).await?;
+        Ok(decode::acknowledgement(answer, "tasks/update")?)
+    }
+
+    async fn cancel(&self, id: &TaskId) -> Result<(), ClientError> {
+        let answer = self.about("tasks/cancel", id, None).await?;
+        Ok(decode::acknowledgement(answer, "tasks/cancel")?)
+    }
+}
+
+impl TaskClient {
+    /// A client with a name, a token, a handler and so on.
+    pub fn builder() -> TaskClientBuilder {
+        TaskClientBuilder::default()
+    }
+
+    /// Connects over Streamable HTTP.
+    ///
+    /// # Errors
+    /// See [`TaskClientBuilder::connect_http`].
+    pub async fn connect_http(url: &str) -> Result<Self, ClientError> {
+        Self::builder().connect_http(url).await
+    }
+
+    /// Starts a server as a child process and connects to its standard streams.
+    ///
+    /// # Errors
+    /// See [`TaskClientBuilder::connect_command`].
+    pub async fn connect_command(command: Command) -> Result<Self, ClientError> {
+        Self::builder().connect_command(command).await
+    }
+
+    /// Uses a connection of the application's; see [`TaskClientBuilder::over`].
+    #[must_use]
+    pub fn over(peer: Peer<RoleClient>) -> Self {
+        Self::builder().over(peer)
+    }
+
+    /// The same client, with an observer of its own for what is called and resumed through it.
+    ///
+    /// ```no_run
+    /// use mcp_tasks::client::{TaskClient, TaskEvent};
+    ///
+    /// # async fn f(client: TaskClient) -> Result<(), mcp_tasks::client::ClientError> {
+    /// let client = client.observed_by(|event| {
+    ///     if let TaskEvent::Status(task) = event {
+    ///         eprintln!("{}: {}", task.state.status(), task.status_message.as_deref().unwrap_or_default());
+    ///     }
+    /// });
+    /// let result = client.call_and_wait("convert", serde_json::json!({"file": "a.mov"})).await?;
+    /// # let _ = result;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn observed_by(&self, observe: impl Fn(TaskEvent<'_>) + Send + Sync + 'static) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            observer: Observer::new(observe),
+        }
+    }
+
+    /// Whether the server takes requests that declare the Tasks extension (2026-07-28). Others run tools inside the call.
+    #[must_use]
+    pub fn has_tasks(&self) -> bool {
+        self.inner.has_tasks()
+    }
+
+    /// The server's name, as it gave it.
+    #[must_use]
+    pub fn server_name(&self) -> Option<String> {
+        self.inner.server_name()
+    }
+
+    /// rmcp's side of the connection, for everything that has nothing to do with tasks.
+    #[must_use]
+    pub fn peer(&self) -> &Peer<RoleClient> {
+        &self.inner.peer
+    }
+
+    /// The server's tools, all pages of them.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, refuses, or answers something else.
+    pub async fn tools(&self) -> Result<Vec<Tool>, ClientError> {
+        let mut tools = Vec::new();
+        let mut cursors = HashSet::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..MAX_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let request = ListToolsRequest::with_param(page);
+            let timeout = Some(self.inner.pacing.request_timeout);
+            let answer = self
+                .inner
+                .send(ClientRequest::ListToolsRequest(request), timeout, |_| {})
+                .await?;
+            let ServerResult::ListToolsResult(page) = answer else {
+                return Err(ClientError::protocol(
+                    "the server sent something that is no list of tools",
+                ));
+            };
+            if page.result_type.as_ref().is_some_and(|kind| !kind.is_complete()) {
+                return Err(ClientError::protocol(
+                    "the server sent a list of tools with another resultType",
+                ));
+            }
+            tools.extend(page.tools);
+            match page.next_cursor {
+                None => return Ok(tools),
+                Some(next) => {
+                    if !cursors.insert(next.clone()) {
+                        break;
+                    }
+                    cursor = Some(next);
+                }
+            }
+        }
+        Err(ClientError::protocol("the server's list of tools has no end"))
+    }
+
+    /// Calls a tool. `arguments` is anything that serialises to an object, such as a struct or [`json!`].
+    ///
+    /// What the server asks before there is a result or a task is answered on the way, by the client's handler.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, refuses, makes no sense, or asks something that nobody here answers.
+    ///
+    /// # Cancel safety
+    /// A call that is dropped before it is answered is called off. If it had become a task already, that goes on, and
+    /// nobody knows its id.
+    pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<ToolCall, ClientError> {
+        let arguments = match serde_json::to_value(arguments) {
+            Ok(Value::Object(arguments)) => arguments,
+            Ok(Value::Null) => Map::new(),
+            Ok(_) => return Err(ClientError::protocol("the arguments of a tool are an object")),
+            Err(error) => return Err(ClientError::protocol(format!("the arguments are no JSON: {error}"))),
+        };
+        call::call(self, tool, arguments).await
+    }
+
+    /// Calls a tool and waits for its result, whether it becomes a task or not.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call) and [`TaskHandle::wait`]. A task that goes on is in [`ClientError::task`].
+    ///
+    /// # Cancel safety
+    /// As [`call`](Self::call) before there is a task, and as [`TaskHandle::wait`] after. The observer has been told the
+    /// task by then ([`TaskEvent::Created`]).
+    pub async fn call_and_wait(&self, tool: &str, arguments: impl Serialize) -> Result<ToolResult, ClientError> {
+        match self.call(tool, arguments).await? {
+            ToolCall::Immediate(result) => Ok(result),
+            ToolCall::Deferred(mut task) => task.wait().await,
+        }
+    }
+
+    /// Goes on with a task that was [kept](SavedTask), or of which only the [`TaskId`] is known. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`OtherServer`](ClientError::OtherServer) if the task is one of a server with another name.
+    pub fn resume(&self, task: impl Into<SavedTask>) -> Result<TaskHandle, ClientError> {
+        let saved = task.into();
+        if let (Some(expected), Some(found)) = (saved.server(), self.server_name())
+            && expected != found
+        {
+            return Err(ClientError::OtherServer {
+                expected: expected.to_owned(),
+                found,
+                task: Box::new(saved),
+            });
+        }
+        Ok(TaskHandle {
+            client: self.clone(),
+            saved,
+            is_new: false,
+        })
+    }
+
+    /// Looks at a task.
+    ///
+    /// # Errors
+    /// [`UnknownTask`](ClientError::UnknownTask) if the server does not know it, and as every request.
+    pub async fn get(&self, id: &TaskId) -> Result<DetailedTask, ClientError> {
+        self.inner.get(id).await
+    }
+
+    /// Answers questions of a task, by their keys.
+    ///
+    /// # Errors
+    /// As every request. Servers may take an answer to what they do not ask, and ignore it.
+    pub async fn update(&self, id: &TaskId, answers: Map<String, Value>) -> Result<(), ClientError> {
+        self.inner.update(id, answers).await
+    }
+
+    /// Calls a task off. The server acknowledges at once and may stop it later, or not at all.
+    ///
+    /// # Errors
+    /// [`UnknownTask`](ClientError::UnknownTask) if the server does not know it, and as every request.
+    pub async fn cancel(&self, id: &TaskId) -> Result<(), ClientError> {
+        self.inner.cancel(id).await
+    }
+
+    /// Closes the connection, and ends a child process that is its server. Without this, it is closed some time after the
+    /// last clone is dropped.
+    pub async fn close(self) {
+        let service = self.inner.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(service) = service {
+            let _ = service.cancel().await;
+        }
+    }
+}

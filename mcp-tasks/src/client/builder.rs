@@ -1,0 +1,293 @@
+//! Making a client.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use rmcp::RoleClient;
+use rmcp::model::{ClientConfig, Implementation, ProtocolVersion};
+use rmcp::service::{ClientLifecycleMode, Peer, serve_client_with_lifecycle};
+use rmcp::transport::IntoTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::process::Command;
+
+use super::connection::{Local, Progress, causes, is_modern, refused_connection};
+use super::wire::{self, Lines};
+use super::{Answering, ClientError, Inner, InputHandler, Observer, Pacing, TaskClient, TaskEvent, TransportError};
+use crate::{Clock, SystemClock};
+
+/// How long a host may take to accept a connection: longer than the retransmissions that a lost packet costs.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Makes a [`TaskClient`].
+///
+/// ```no_run
+/// use mcp_tasks::client::TaskClient;
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = TaskClient::builder()
+///     .name("reporter", "1.0.0")
+///     .bearer(std::env::var("MCP_TOKEN")?)
+///     .connect_http("https://tools.example.com/mcp")
+///     .await?;
+/// # let _ = client;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder does nothing until it connects"]
+pub struct TaskClientBuilder {
+    name: Implementation,
+    answering: Answering,
+    observer: Observer,
+    pacing: Pacing,
+    clock: Arc<dyn Clock>,
+    token: Option<String>,
+    headers: HashMap<HeaderName, HeaderValue>,
+    lifecycle: ClientLifecycleMode,
+    connect_timeout: Duration,
+}
+
+impl std::fmt::Debug for TaskClientBuilder {
+    // Neither the token nor the headers, which are secrets as often as not.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskClientBuilder")
+            .field("answering", &self.answering)
+            .field("pacing", &self.pacing)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for TaskClientBuilder {
+    fn default() -> Self {
+        Self {
+            name: Implementation::new("mcp-tasks", env!("CARGO_PKG_VERSION")),
+            answering: Answering::nothing(),
+            observer: Observer::default(),
+            pacing: Pacing::default(),
+            clock: Arc::new(SystemClock::new()),
+            token: None,
+            headers: HashMap::new(),
+            lifecycle: ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
+            },
+            // Servers that are fetched before they are started take their time.
+            connect_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+impl TaskClientBuilder {
+    /// The program's name and version, which servers log.
+    pub fn name(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.name = Implementation::new(name, version);
+        self
+    }
+
+    /// Who answers what servers ask. The client declares what the handler [answers](InputHandler::kinds), and nothing
+    /// without a handler.
+    pub fn input(mut self, handler: impl InputHandler) -> Self {
+        self.answering = Answering::with(handler);
+        self
+    }
+
+    /// Who is told what happens; see [`TaskClient::observed_by`].
+    pub fn observe(mut self, observe: impl Fn(TaskEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.observer = Observer::new(observe);
+        self
+    }
+
+    /// How often servers are asked, and how long they are waited for.
+    pub fn pacing(mut self, pacing: Pacing) -> Self {
+        self.pacing = pacing;
+        self
+    }
+
+    /// By which clock the time of tasks is over. The system's unless set.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The token that HTTP requests carry.
+    pub fn bearer(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// One more header for HTTP requests. The protocol's own cannot be set.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// Which revisions are tried. Unless set: 2026-07-28, and 2025-11-25 with a server that does not know it.
+    pub fn lifecycle(mut self, lifecycle: ClientLifecycleMode) -> Self {
+        self.lifecycle = lifecycle;
+        self
+    }
+
+    /// How long a server may take to start and to answer for the first time. One minute unless set.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Connects over Streamable HTTP. `https://` is TLS by rustls, with the certificates the system trusts; ring becomes
+    /// the process's provider of cryptography for rustls, unless the program has installed another.
+    ///
+    /// # Errors
+    /// [`Transport`](ClientError::Transport) if the server cannot be reached or wants another token, and
+    /// [`Protocol`](ClientError::Protocol) if it does not speak MCP.
+    pub async fn connect_http(self, url: &str) -> Result<TaskClient, ClientError> {
+        // A program that has chosen a provider keeps it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT)
+            .user_agent(concat!("mcp-tasks/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| unreachable(format!("no HTTP client can be made: {}", causes(&error))))?;
+        let transport = wire::transport(client, url, self.token.as_deref(), self.headers.clone());
+        self.start(transport, Some(without_secrets(url)), true).await
+    }
+
+    /// Starts a server as a child process and connects to its standard streams. It is ended with the client.
+    ///
+    /// # Errors
+    /// [`Transport`](ClientError::Transport) if the program cannot be started or ends, and
+    /// [`Protocol`](ClientError::Protocol) if it does not speak MCP.
+    pub async fn connect_command(self, command: Command) -> Result<TaskClient, ClientError> {
+        let program = command.as_std().get_program().to_string_lossy().into_owned();
+        let lines =
+            Lines::spawn(command).map_err(|error| unreachable(format!("{program} cannot be started: {error}")))?;
+        self.start(lines, None, true).await
+    }
+
+    /// Connects over a pair of streams, one message a line, as on standard streams.
+    ///
+    /// # Errors
+    /// [`Transport`](ClientError::Transport) if the streams end, and [`Protocol`](ClientError::Protocol) if nobody speaks
+    /// MCP there.
+    pub async fn connect_io<R, W>(self, reader: R, writer: W) -> Result<TaskClient, ClientError>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        self.start(Lines::new(reader, writer), None, true).await
+    }
+
+    /// Connects over a transport of rmcp's.
+    ///
+    /// What rmcp does not decode is lost on the way, and changes are found by asking alone: rmcp has no place for the task
+    /// ids of a subscription. The other ways to connect have neither limit.
+    ///
+    /// # Errors
+    /// As [`connect_io`](Self::connect_io).
+    pub async fn connect_transport<T, E, A>(self, transport: T) -> Result<TaskClient, ClientError>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        self.start(transport, None, false).await
+    }
+
+    /// Uses a connection of the application's, which stays the application's: it keeps the
+    /// [`RunningService`](rmcp::service::RunningService), and its handler answers servers of older revisions.
+    ///
+    /// The limits are those of [`connect_transport`](Self::connect_transport).
+    #[must_use]
+    pub fn over(self, peer: Peer<RoleClient>) -> TaskClient {
+        self.finish(peer, Arc::default(), None, None, false)
+    }
+
+    async fn start<T, E, A>(
+        self,
+        transport: T,
+        endpoint: Option<String>,
+        is_whole: bool,
+    ) -> Result<TaskClient, ClientError>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let capabilities = serde_json::from_value(self.answering.capabilities(true))
+            .map_err(|error| ClientError::protocol(error.to_string()))?;
+        let progress = Arc::new(Progress::default());
+        let local = Local {
+            answering: self.answering.clone(),
+            config: ClientConfig::new(capabilities, self.name.clone()),
+            progress: progress.clone(),
+        };
+        let connecting = serve_client_with_lifecycle(local, transport, self.lifecycle.clone());
+        let service = tokio::time::timeout(self.connect_timeout, connecting)
+            .await
+            .map_err(|_| unreachable(format!("the server did not answer within {:?}", self.connect_timeout)))?
+            .map_err(refused_connection)?;
+        let peer = service.peer().clone();
+        Ok(self.finish(peer, progress, Some(service), endpoint, is_whole))
+    }
+
+    fn finish(
+        self,
+        peer: Peer<RoleClient>,
+        progress: Arc<Progress>,
+        service: Option<super::Service>,
+        endpoint: Option<String>,
+        is_whole: bool,
+    ) -> TaskClient {
+        let has_tasks = is_modern(&peer);
+        TaskClient {
+            inner: Arc::new(Inner {
+                peer,
+                progress,
+                service: Mutex::new(service),
+                capabilities: self.answering.capabilities(has_tasks),
+                answering: self.answering,
+                pacing: self.pacing,
+                clock: self.clock,
+                endpoint,
+                is_whole,
+                never_tells: AtomicBool::new(false),
+            }),
+            observer: self.observer,
+        }
+    }
+}
+
+fn unreachable(message: String) -> ClientError {
+    let source = TransportError {
+        message,
+        status: None,
+        retry_after: None,
+        is_temporary: false,
+    };
+    ClientError::Transport { source, task: None }
+}
+
+/// The URL as it may be stored: a password or a token in it may not.
+fn without_secrets(url: &str) -> String {
+    match reqwest::Url::parse(url) {
+        Ok(mut url) => {
+            let _ = url.set_password(None);
+            url.set_query(None);
+            url.set_fragment(None);
+            url.into()
+        }
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_url_has_no_secret() {
+        let stored = without_secrets("https://user:pass@example.com/mcp?token=t#f");
+        assert_eq!(stored, "https://user@example.com/mcp");
+        let builder = TaskClient::builder().bearer("tell-nobody");
+        assert!(!format!("{builder:?}").contains("tell-nobody"));
+    }
+}

@@ -1,0 +1,106 @@
+//! From a call to a result or a task.
+
+use std::time::Duration;
+
+use rmcp::model::ErrorCode;
+use serde_json::{Map, Value};
+
+use super::decode::{self, CallAnswer};
+use super::wire::Whole;
+use super::{ClientError, InputNeeded, InputRequest, SavedTask, TaskClient, TaskEvent, TaskHandle, ToolCall};
+
+/// How many rounds of questions one call may take. Nobody fills in more forms than this; a server may ask for ever.
+const MAX_ROUNDS: u32 = 100;
+
+/// The longest wait before a round that asks nothing.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// Sends `tools/call`, as often as its server wants to hear it again.
+pub(super) async fn call(
+    client: &TaskClient,
+    tool: &str,
+    arguments: Map<String, Value>,
+) -> Result<ToolCall, ClientError> {
+    let mut params = Map::new();
+    params.insert("name".to_owned(), tool.into());
+    params.insert("arguments".to_owned(), Value::Object(arguments));
+    let mut has_listed = false;
+    let mut pause = client.inner.pacing.floor;
+    for _ in 0..MAX_ROUNDS {
+        let answer = match once(client, params.clone()).await {
+            // Arguments that the server wants in headers too are known only from its list of tools.
+            Err(ClientError::Refused(error)) if error.code == ErrorCode::HEADER_MISMATCH && !has_listed => {
+                has_listed = true;
+                client.tools().await?;
+                continue;
+            }
+            answer => answer?,
+        };
+        let (requests, state) = match answer {
+            CallAnswer::Complete(result) => return Ok(ToolCall::Immediate(result)),
+            CallAnswer::Task(task) => {
+                let inner = &client.inner;
+                let (server, endpoint) = (inner.server_name(), inner.endpoint.clone());
+                let saved = SavedTask::created(&task, tool, server, endpoint, inner.clock.now());
+                client.observer.tell(TaskEvent::Created(&saved));
+                client.observer.tell(TaskEvent::Status(&task));
+                return Ok(ToolCall::Deferred(TaskHandle {
+                    client: client.clone(),
+                    saved,
+                    is_new: true,
+                }));
+            }
+            CallAnswer::InputRequired { requests, state } => (requests, state),
+        };
+        if requests.is_empty() {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+        let answers = answer_all(client, requests).await?;
+        params.insert("inputResponses".to_owned(), Value::Object(answers));
+        match state {
+            Some(state) => params.insert("requestState".to_owned(), state),
+            None => params.remove("requestState"),
+        };
+    }
+    Err(ClientError::protocol(format!(
+        "the server wants the call again after {MAX_ROUNDS} rounds"
+    )))
+}
+
+async fn once(client: &TaskClient, params: Map<String, Value>) -> Result<CallAnswer, ClientError> {
+    let progress = |report: rmcp::model::ProgressNotificationParam| {
+        client.observer.tell(TaskEvent::Progress {
+            progress: report.progress,
+            total: report.total,
+            message: report.message.as_deref(),
+        });
+    };
+    let inner = &client.inner;
+    let timeout = inner.pacing.call_timeout;
+    let answer = inner
+        .request("tools/call", params, Whole::default(), timeout, progress)
+        .await?;
+    Ok(decode::call(answer, inner.has_tasks())?)
+}
+
+/// Every question of a round: the call is repeated with all answers.
+async fn answer_all(client: &TaskClient, requests: Vec<InputRequest>) -> Result<Map<String, Value>, ClientError> {
+    let needed = |reason: &str| {
+        ClientError::InputNeeded(Box::new(InputNeeded {
+            task: None,
+            requests: requests.clone(),
+            reason: reason.to_owned(),
+        }))
+    };
+    let mut answers = Map::new();
+    for request in &requests {
+        let answer = client.inner.answering.answer(request);
+        let answer = answer.ok_or_else(|| needed("nobody answers this here"))?.await;
+        answers.insert(
+            request.key().to_owned(),
+            answer.map_err(|error| needed(&error.to_string()))?,
+        );
+    }
+    Ok(answers)
+}

@@ -1,0 +1,125 @@
+//! How often a server is asked.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+
+/// How often a server is asked for a task, and how long one waits for it.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use mcp_tasks::client::Pacing;
+///
+/// let patient = Pacing::default().patience(Duration::from_secs(3600));
+/// # let _ = patient;
+/// ```
+#[derive(Debug, Clone)]
+pub struct Pacing {
+    pub(super) first_look: Duration,
+    pub(super) default_interval: Duration,
+    pub(super) floor: Duration,
+    pub(super) cap: Duration,
+    pub(super) request_timeout: Duration,
+    pub(super) call_timeout: Option<Duration>,
+    pub(super) patience: Duration,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self {
+            // Servers suggest seconds for work that is often done at once.
+            first_look: Duration::from_millis(50),
+            default_interval: Duration::from_secs(1),
+            // Nobody sees a bar move faster, and a server that says 0 is not asked in a loop.
+            floor: Duration::from_millis(100),
+            // A server that says more is asked all the same: no user waits longer for a result that is there.
+            cap: Duration::from_secs(300),
+            request_timeout: Duration::from_secs(30),
+            call_timeout: Some(Duration::from_secs(600)),
+            // A restart, or a failover, of a server is over by then.
+            patience: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Pacing {
+    /// How soon a new task is looked at for the first time. 50 ms unless set.
+    #[must_use]
+    pub const fn first_look(mut self, after: Duration) -> Self {
+        self.first_look = after;
+        self
+    }
+
+    /// How often a task is looked at whose server does not say. One second unless set.
+    #[must_use]
+    pub const fn default_interval(mut self, every: Duration) -> Self {
+        self.default_interval = every;
+        self
+    }
+
+    /// The shortest and the longest time between two looks, whatever the server says. 100 ms and five minutes unless set.
+    #[must_use]
+    pub const fn bounds(mut self, floor: Duration, cap: Duration) -> Self {
+        self.floor = floor;
+        self.cap = cap;
+        self
+    }
+
+    /// How long one `tasks/*` request may take. 30 seconds unless set.
+    #[must_use]
+    pub const fn request_timeout(mut self, timeout: Duration) -> Self {
+        self.request_timeout = timeout;
+        self
+    }
+
+    /// How long a `tools/call` may take from one progress notification to the next; `None` is without end. Ten minutes
+    /// unless set.
+    #[must_use]
+    pub const fn call_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.call_timeout = timeout;
+        self
+    }
+
+    /// How long a server that cannot be reached is tried again while a task is waited for. Five minutes unless set. What
+    /// the server itself asks for with `Retry-After` does not count.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The time to the next look.
+    pub(super) fn interval(&self, server: Option<Duration>) -> Duration {
+        // `clamp` would panic on bounds that are the wrong way round.
+        server.unwrap_or(self.default_interval).min(self.cap).max(self.floor)
+    }
+
+    /// The waits after failures: doubling, with jitter, so that the clients of a server that comes back do not all come
+    /// back with it.
+    pub(super) fn backoff(&self) -> ExponentialBackoff {
+        ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(500).max(self.floor))
+            .with_max_delay(Duration::from_secs(30))
+            .with_jitter_seed(getrandom::u64().unwrap_or_default())
+            .without_max_times()
+            .build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_bounded_and_the_larger_value_is_honoured() {
+        let pacing = Pacing::default();
+        let ms = |ms| Some(Duration::from_millis(ms));
+        assert_eq!(pacing.interval(None), Duration::from_secs(1));
+        assert_eq!(pacing.interval(ms(0)), Duration::from_millis(100));
+        assert_eq!(pacing.interval(ms(5000)), Duration::from_secs(5));
+        assert_eq!(pacing.interval(ms(u64::MAX)), Duration::from_secs(300));
+        let odd = pacing.bounds(Duration::from_secs(9), Duration::from_secs(1));
+        assert_eq!(odd.interval(None), Duration::from_secs(9));
+    }
+}

@@ -1,0 +1,340 @@
+//! Streamable HTTP: rmcp's client, except that the answers to our requests are read here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpClientTransportConfig,
+    StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
+};
+use serde_json::Value;
+use sse_stream::{Sse, SseStream};
+
+use super::{MAX_MESSAGE, Whole, response_id, wrap};
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Result<T> = std::result::Result<T, StreamableHttpError<reqwest::Error>>;
+type Events = BoxStream<'static, std::result::Result<Sse, SseError>>;
+
+const SESSION: &str = "mcp-session-id";
+
+/// The HTTP client.
+#[derive(Debug, Clone)]
+pub(in crate::client) struct Http(reqwest::Client);
+
+/// A connection to `url`.
+pub(in crate::client) fn transport(
+    client: reqwest::Client,
+    url: &str,
+    token: Option<&str>,
+    headers: Headers,
+) -> StreamableHttpClientTransport<Http> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    config.auth_header = token.map(str::to_owned);
+    config.custom_headers = headers;
+    config.max_json_response_size = MAX_MESSAGE;
+    config.max_sse_event_size = MAX_MESSAGE;
+    StreamableHttpClientTransport::with_client(Http(client), config)
+}
+
+impl Http {
+    async fn post_whole(
+        &self,
+        request: reqwest::RequestBuilder,
+        mark: Whole,
+        id: RequestId,
+        in_session: bool,
+    ) -> Result<StreamableHttpPostResponse> {
+        let response = request.send().await.map_err(StreamableHttpError::Client)?;
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND && in_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            let challenge = response
+                .headers()
+                .get(WWW_AUTHENTICATE)
+                .and_then(|value| value.to_str().ok());
+            if let Some(challenge) = challenge {
+                return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(
+                    challenge.to_owned(),
+                )));
+            }
+            return Err(HttpStatusError::new(status.as_u16(), None).into());
+        }
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        let refused = HttpStatusError::new(status.as_u16(), retry_after);
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(refused.into());
+        }
+        let content_type = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+        match content_type.as_deref() {
+            Some("application/json") => {
+                let body = read(response).await;
+                if !status.is_success() && !matches!(&body, Ok(body) if is_error(body)) {
+                    return Err(refused.into());
+                }
+                message(&body?, &id).map(|message| StreamableHttpPostResponse::Json(message, None))
+            }
+            Some("text/event-stream") if status.is_success() => Ok(StreamableHttpPostResponse::Sse(
+                events(response.bytes_stream(), mark, id),
+                None,
+            )),
+            _ if !status.is_success() => Err(refused.into()),
+            other => Err(StreamableHttpError::UnexpectedContentType(other.map(str::to_owned))),
+        }
+    }
+}
+
+/// The body, which may be [`MAX_MESSAGE`] long.
+async fn read(mut response: reqwest::Response) -> Result<Vec<u8>> {
+    let too_large = || StreamableHttpError::ResponseBodyTooLarge { max_size: MAX_MESSAGE };
+    if response
+        .content_length()
+        .is_some_and(|length| length > MAX_MESSAGE as u64)
+    {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(StreamableHttpError::Client)? {
+        if body.len() + piece.len() > MAX_MESSAGE {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
+}
+
+fn is_error(body: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(body).is_ok_and(|value| value.get("error").is_some_and(Value::is_object))
+}
+
+/// The answer to the request `id`. It is the only one this response can be for, so an id that a server leaves out of an
+/// error, as it may, or makes up, does not matter.
+fn message(body: &[u8], id: &RequestId) -> Result<ServerJsonRpcMessage> {
+    let mut value: Value = serde_json::from_slice(body)?;
+    let Some(object) = value.as_object_mut() else {
+        return Err(StreamableHttpError::UnexpectedServerResponse(
+            "the answer is no JSON object".into(),
+        ));
+    };
+    if !object.contains_key("result") && !object.contains_key("error") {
+        return Err(StreamableHttpError::UnexpectedServerResponse(
+            "the answer has neither a result nor an error".into(),
+        ));
+    }
+    if response_id(object).as_ref() != Some(id) {
+        tracing::debug!(expected = %id, "the server answered under another id, or none");
+        object.insert("id".to_owned(), id.clone().into_json_value());
+    }
+    wrap(&mut value);
+    Ok(serde_json::from_value(value)?)
+}
+
+/// The events of a response to our request, with its result wrapped and its notifications taken out.
+fn events<E>(
+    body: impl Stream<Item = std::result::Result<Bytes, E>> + Send + 'static,
+    mark: Whole,
+    id: RequestId,
+) -> Events
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let events = SseStream::from_bytes_stream(Bounded::new().over(body));
+    let ours = move |mut event: Sse| {
+        let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
+        let value = event.data.as_deref().filter(|_| is_message);
+        let Some(mut value) = value.and_then(|data| serde_json::from_str::<Value>(data).ok()) else {
+            return event;
+        };
+        if mark.take(&mut value) {
+            event.data = None;
+        } else if value.get("result").is_some() {
+            wrap(&mut value);
+            event.data = Some(value.to_string());
+        } else if value.get("error").is_some() && value.get("id").is_none_or(Value::is_null) {
+            // The only request that this response can be for.
+            value["id"] = id.clone().into_json_value();
+            event.data = Some(value.to_string());
+        }
+        event
+    };
+    events.map(move |event| event.map(&ours)).boxed()
+}
+
+/// Counts what comes between two empty lines.
+#[derive(Debug, Default)]
+struct Bounded {
+    length: usize,
+    line_is_empty: bool,
+}
+
+/// An event longer than [`MAX_MESSAGE`].
+#[derive(Debug, thiserror::Error)]
+enum TooLarge<E: std::error::Error> {
+    #[error(transparent)]
+    Body(E),
+    #[error("an event is longer than {MAX_MESSAGE} bytes")]
+    Event,
+}
+
+impl Bounded {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn fits(&mut self, bytes: &[u8]) -> bool {
+        for byte in bytes {
+            match byte {
+                b'\r' => {}
+                b'\n' if self.line_is_empty => {
+                    self.length = 0;
+                    continue;
+                }
+                b'\n' => self.line_is_empty = true,
+                _ => self.line_is_empty = false,
+            }
+            self.length += 1;
+            if self.length > MAX_MESSAGE {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn over<E>(
+        mut self,
+        body: impl Stream<Item = std::result::Result<Bytes, E>> + Send + 'static,
+    ) -> impl Stream<Item = std::result::Result<Bytes, TooLarge<E>>> + Send + 'static
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        body.map(move |piece| {
+            let piece = piece.map_err(TooLarge::Body)?;
+            if self.fits(&piece) {
+                Ok(piece)
+            } else {
+                Err(TooLarge::Event)
+            }
+        })
+    }
+}
+
+impl StreamableHttpClient for Http {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse> {
+        let limits = StreamableHttpResponseLimits::default();
+        self.post_message_with_response_limits(uri, message, session, token, headers, limits)
+            .await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse> {
+        let Some((mark, id)) = Whole::of(&message) else {
+            return self
+                .0
+                .post_message_with_response_limits(uri, message, session, token, headers, limits)
+                .await;
+        };
+        let mut request = self
+            .0
+            .post(uri.as_ref())
+            .header(ACCEPT, "application/json, text/event-stream");
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let in_session = session.is_some();
+        if let Some(session) = session {
+            request = request.header(SESSION, session.as_ref());
+        }
+        self.post_whole(request.json(&message), mark, id, in_session).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<()> {
+        self.0.delete_session(uri, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<Events> {
+        self.0.get_stream(uri, session, last_event, token, headers).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        max_sse_event_size: usize,
+    ) -> Result<Events> {
+        self.0
+            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, max_sse_event_size)
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_event_counts_not_the_stream() {
+        let mut bounded = Bounded::new();
+        let event = [b'x'; 1024];
+        for _ in 0..2 * MAX_MESSAGE / 1024 {
+            assert!(bounded.fits(&event));
+            assert!(bounded.fits(b"\r\n\r\n"));
+        }
+        let line = [b'x'; 1023];
+        let fitted = (0..2 * MAX_MESSAGE / 1024)
+            .take_while(|_| bounded.fits(&line) && bounded.fits(b"\n"))
+            .count();
+        assert_eq!(fitted, MAX_MESSAGE / 1024);
+    }
+}

@@ -1,0 +1,293 @@
+//! Servers that misbehave: an error, and never a panic, a hang or a hot loop.
+//!
+//! Each test has a limit that is far more than what it takes, so that only a hang fails by it.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use mcp_tasks::client::{ClientError, Pacing, TaskClient, TaskClientBuilder};
+use serde_json::{Value, json};
+
+use crate::harness::{Reply, Script, created, done, within};
+
+/// Over HTTP time is real, so everything is a hundred times as fast.
+fn hasty() -> TaskClientBuilder {
+    let pacing = Pacing::default()
+        .first_look(Duration::from_millis(1))
+        .bounds(Duration::from_millis(10), Duration::from_millis(20))
+        .request_timeout(Duration::from_secs(2))
+        .call_timeout(Some(Duration::from_secs(2)))
+        .patience(Duration::from_secs(3));
+    TaskClient::builder().pacing(pacing)
+}
+
+/// What is wrong with an answer, whatever it answers.
+fn wrong_answers() -> Vec<Reply> {
+    let text = |text: &str| Reply::Text(text.to_owned());
+    let event = |text: &str, goes_on| Reply::Events(vec![text.to_owned()], goes_on);
+    vec![
+        text(""),
+        text("null"),
+        text("[]"),
+        text("{}"),
+        text("truncat"),
+        text(r#"{"jsonrpc":"2.0","id":ID}"#),
+        text(r#"{"jsonrpc":"2.0","id":ID,"result":"#),
+        text(r#"{"jsonrpc":"2.0","id":ID,"result":null}"#),
+        text(r#"{"jsonrpc":"2.0","id":ID,"result":7}"#),
+        text(r#"{"jsonrpc":"2.0","id":ID,"result":[{}]}"#),
+        text(r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":[]}}"#),
+        text(r#"{"jsonrpc":"2.0","id":ID,"error":null}"#),
+        text(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":"x","message":7}}"#),
+        text(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"broken"}}"#),
+        text(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"broken"}}"#),
+        text(r#"{"jsonrpc":"2.0","id":"another","result":{"resultType":"novel"}}"#),
+        text(r#"{"jsonrpc":"1.0","id":ID,"result":{}}"#),
+        text(&"[".repeat(100_000)),
+        text(&format!(
+            "{}{}",
+            r#"{"jsonrpc":"2.0","id":ID,"result":"#,
+            r#"{"a":"#.repeat(100_000)
+        )),
+        Reply::Result(json!({})),
+        Reply::Result(json!({"resultType": "complete", "content": {"a": 1}})),
+        Reply::Refused(400, -32603),
+        Reply::Refused(500, -32603),
+        Reply::Http(200, "text/html", vec![], "<html>".to_owned()),
+        Reply::Http(204, "text/plain", vec![], String::new()),
+        Reply::Http(302, "text/plain", vec![("location", "/elsewhere")], String::new()),
+        Reply::Http(401, "application/json", vec![], "{}".to_owned()),
+        Reply::Http(401, "text/plain", vec![("www-authenticate", "Bearer")], String::new()),
+        Reply::Http(403, "text/html", vec![], "<html>".to_owned()),
+        Reply::Http(404, "text/html", vec![], "<html>".to_owned()),
+        Reply::Http(500, "text/html", vec![], "<html>".to_owned()),
+        Reply::Http(503, "application/json", vec![("retry-after", "soon")], "{".to_owned()),
+        Reply::Silence,
+        Reply::Cut("application/json", r#"{"jsonrpc":"2.0","id":ID,"result":"#.to_owned()),
+        Reply::Cut("text/event-stream", r#"data: {"jsonrpc":"2.0","id":ID"#.to_owned()),
+        Reply::Large("application/json", 20 << 20),
+        Reply::Large("text/event-stream", 20 << 20),
+        Reply::Trickle("application/json"),
+        Reply::Trickle("text/event-stream"),
+        Reply::Events(vec![], false),
+        Reply::Events(vec![], true),
+        event("null", false),
+        event("not json", true),
+        event(r#"{"jsonrpc":"2.0","id":ID,"result":null}"#, true),
+        event(r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"task"}}"#, false),
+        event(r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"broken"}}"#, true),
+        event(r#"{"jsonrpc":"2.0","id":"another","result":{}}"#, false),
+        event(r#"{"jsonrpc":"2.0","method":"notifications/odd"}"#, true),
+    ]
+}
+
+/// Runs a case for each of the answers, some at a time.
+async fn each<F: Future<Output = ()>>(answers: impl IntoIterator<Item = Reply>, case: impl Fn(Reply) -> F) {
+    futures::stream::iter(answers).for_each_concurrent(8, case).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_answer_to_a_call_is_an_error() {
+    each(wrong_answers(), |wrong| async move {
+        let answer = wrong.clone();
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" => answer.clone(),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.over_http(hasty()).await;
+        let what = format!("{wrong:.200?}");
+        let error = within(&what, served.client.call("tool", json!({}))).await.unwrap_err();
+        assert!(!error.to_string().is_empty(), "{what}");
+        // A call may have been heard: it is not sent again.
+        assert_eq!(served.asked("tools/call").len(), 1, "{what}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_answer_to_a_look_is_an_error() {
+    each(wrong_answers(), |wrong| async move {
+        let answer = wrong.clone();
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" => Reply::Result(created()),
+            "tasks/get" => answer.clone(),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.over_http(hasty()).await;
+        let what = format!("{wrong:.200?}");
+        let error = within(&what, served.client.call_and_wait("tool", json!({})))
+            .await
+            .unwrap_err();
+        match &error {
+            ClientError::Transport { task, .. } | ClientError::Protocol { task, .. } => {
+                assert_eq!(task.as_ref().unwrap().id().as_str(), "t1", "{what}");
+            }
+            ClientError::Refused(_) => {}
+            other => panic!("{what}: {other:?}"),
+        }
+        // Half a second, doubling, in three seconds of patience.
+        assert!(served.asked("tasks/get").len() <= 6, "{what}");
+    })
+    .await;
+}
+
+/// One wrong answer among right ones is looked past, where another attempt may help.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_passes_is_waited_out() {
+    for passing in [
+        Reply::Http(503, "text/html", vec![], "<html>".to_owned()),
+        Reply::Http(502, "text/plain", vec![], String::new()),
+        Reply::Http(429, "application/json", vec![("retry-after", "0")], "{}".to_owned()),
+        Reply::Cut("application/json", r#"{"jsonrpc":"2.0","#.to_owned()),
+        Reply::Events(vec![], false),
+        Reply::Silence,
+    ] {
+        let answer = passing.clone();
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" => Reply::Result(created()),
+            "tasks/get" if asked.before == 0 => answer.clone(),
+            "tasks/get" => Reply::Result(done()),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.over_http(hasty()).await;
+        let what = format!("{passing:?}");
+        let result = within(&what, served.client.call_and_wait("tool", json!({}))).await;
+        assert_eq!(result.unwrap().text(), "done", "{what}");
+    }
+}
+
+/// RFC 9110, section 10.2.3: a server that asks to be left alone is.
+#[tokio::test(flavor = "multi_thread")]
+async fn retry_after_is_honoured() {
+    for status in [429, 503] {
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" => Reply::Result(created()),
+            "tasks/get" if asked.before == 0 => {
+                Reply::Http(status, "application/json", vec![("retry-after", "2")], "{}".to_owned())
+            }
+            "tasks/get" => Reply::Result(done()),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.over_http(hasty()).await;
+        let result = within("the result", served.client.call_and_wait("tool", json!({}))).await;
+        assert_eq!(result.unwrap().text(), "done");
+        assert!(served.gaps("tasks/get")[0] >= 2000, "{:?}", served.gaps("tasks/get"));
+    }
+}
+
+/// An answer's form is the server's to choose, each time anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn event_streams_and_json_are_mixed() {
+    let event = |result: Value| {
+        let noise = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}"#;
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{result}}}"#);
+        Reply::Events(vec![noise.to_owned(), answer], false)
+    };
+    let script = Script::new(move |asked| match (asked.method.as_str(), asked.before) {
+        ("tools/call", _) => event(created()),
+        ("tasks/get", 0) => Reply::Result(crate::harness::working()),
+        ("tasks/get", 1) => event(crate::harness::working()),
+        ("tasks/get", _) => event(done()),
+        _ => Reply::Error(-32601, "no"),
+    });
+    let served = script.over_http(hasty()).await;
+    let result = within("the result", served.client.call_and_wait("tool", json!({}))).await;
+    assert_eq!(result.unwrap().text(), "done");
+}
+
+/// Servers answer an unknown id with HTTP 400 or with 200.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_task_is_unknown_whatever_the_status() {
+    for reply in [
+        Reply::Refused(400, -32602),
+        Reply::Refused(404, -32602),
+        Reply::Error(-32602, "unknown"),
+    ] {
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tasks/get" | "tasks/cancel" => reply.clone(),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.over_http(hasty()).await;
+        let id = mcp_tasks::TaskId::new("t1");
+        let error = served.client.get(&id).await.unwrap_err();
+        assert!(matches!(error, ClientError::UnknownTask(_)), "{error:?}");
+        let error = served.client.cancel(&id).await.unwrap_err();
+        assert!(matches!(error, ClientError::UnknownTask(_)), "{error:?}");
+    }
+}
+
+/// A server that answers `subscriptions/listen` in any wrong way is asked instead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_answer_to_a_subscription_does_not_matter() {
+    let refused = [Reply::Refused(404, -32601)];
+    each(wrong_answers().into_iter().chain(refused), |wrong| async move {
+        let answer = wrong.clone();
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" => Reply::Result(created()),
+            "tasks/get" if asked.before < 12 => Reply::Result(crate::harness::working()),
+            "tasks/get" => Reply::Result(done()),
+            "subscriptions/listen" => answer.clone(),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.over_http(hasty()).await;
+        let what = format!("{wrong:.200?}");
+        let result = within(&what, served.client.call_and_wait("tool", json!({}))).await;
+        assert_eq!(result.unwrap().text(), "done", "{what}");
+        assert_eq!(served.asked("subscriptions/listen").len(), 1, "{what}");
+    })
+    .await;
+}
+
+/// What answers a connection that is no MCP server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_to_something_else_is_an_error() {
+    each(wrong_answers(), |wrong| async move {
+        let answer = wrong.clone();
+        let script = Script::new(move |_| answer.clone());
+        let url = script.listen().await;
+        let what = format!("{wrong:.200?}");
+        let connecting = hasty().connect_timeout(Duration::from_secs(2)).connect_http(&url);
+        let error = within(&what, connecting).await.unwrap_err();
+        assert!(!error.to_string().is_empty(), "{what}");
+    })
+    .await;
+    let error = TaskClient::connect_http("http://127.0.0.1:1/mcp").await.unwrap_err();
+    assert!(matches!(error, ClientError::Transport { .. }), "{error:?}");
+    for url in ["", "nowhere", "ftp://example.com", "http://", "https://127.0.0.1:1/mcp"] {
+        TaskClient::connect_http(url).await.unwrap_err();
+    }
+    let error = TaskClient::connect_command(tokio::process::Command::new("/no/such/program"))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("/no/such/program"), "{error}");
+}
+
+/// In memory and on standard streams, wrong lines are passed over, and a line without an end is the end.
+#[tokio::test(start_paused = true)]
+async fn wrong_lines_are_errors_too() {
+    for line in [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "truncat",
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        "\u{1}",
+    ] {
+        let text = line.to_owned();
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" => Reply::Text(text.clone()),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.in_memory(TaskClient::builder()).await;
+        let error = served.client.call("tool", json!({})).await.unwrap_err();
+        assert!(matches!(error, ClientError::Transport { .. }), "{line:?}: {error:?}");
+    }
+    let script = Script::new(|asked| match asked.method.as_str() {
+        "tools/call" => Reply::Text("x".repeat(20 << 20)),
+        _ => Reply::Error(-32601, "no"),
+    });
+    let served = script.in_memory(TaskClient::builder()).await;
+    let error = served.client.call("tool", json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("closed"), "{error:?}");
+}
