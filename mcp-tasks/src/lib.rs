@@ -264,8 +264,8 @@
 //!   where tasks are elsewhere.
 //! * `postgres`: `PostgresStore`, and its choice by URL. Pulls tokio-postgres, deadpool-postgres and rustls, which needs a C
 //!   compiler. Leave it out where no PostgreSQL is.
-//! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with ring, which compiles C. For programs that
-//!   call tools; leave it out of a server.
+//! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with aws-lc-rs, which compiles C. For programs
+//!   that call tools; leave it out of a server.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 

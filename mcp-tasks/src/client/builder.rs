@@ -135,15 +135,13 @@ impl TaskClientBuilder {
         self
     }
 
-    /// Connects over Streamable HTTP. `https://` is TLS by rustls, with the certificates the system trusts; ring becomes
-    /// the process's provider of cryptography for rustls, unless the program has installed another.
+    /// Connects over Streamable HTTP. `https://` is TLS by rustls, with the certificates the system trusts and the provider of
+    /// cryptography that the program has installed, or else reqwest's own.
     ///
     /// # Errors
     /// [`Transport`](ClientError::Transport) if the server cannot be reached or wants another token, and
     /// [`Protocol`](ClientError::Protocol) if it does not speak MCP.
     pub async fn connect_http(self, url: &str) -> Result<TaskClient, ClientError> {
-        // A program that has chosen a provider keeps it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             .user_agent(concat!("mcp-tasks/", env!("CARGO_PKG_VERSION")))
