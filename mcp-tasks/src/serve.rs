@@ -15,11 +15,17 @@ use crate::settings::Transport;
 use crate::start::StartError;
 use crate::task_server::NoHandler;
 
+#[cfg(any(feature = "http", feature = "stdio"))]
+mod capabilities;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(any(feature = "http", feature = "stdio"))]
+mod message;
 mod signal;
 #[cfg(feature = "stdio")]
 mod stdio;
+#[cfg(any(feature = "http", feature = "stdio"))]
+mod subscription;
 
 /// How long a stopping server waits for calls and executions that are under way: long enough for ordinary calls to end,
 /// short enough that whoever stopped it is not made to reach for `kill -9`.
