@@ -25,3 +25,4 @@ mod quota;
 mod sdk_client;
 mod shape;
 mod startup;
+mod two_ways;

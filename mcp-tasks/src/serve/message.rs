@@ -5,13 +5,43 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// The revision that has the extension.
 pub(super) const REVISION: &str = "2026-07-28";
+
+/// An object: what derives `Deserialize` takes a list of its members too, which is no message.
+#[derive(Debug)]
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Objects<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Objects<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+        deserializer.deserialize_map(Objects(PhantomData)).map(Self)
+    }
+}
+
+/// The request that a body is.
+pub(super) fn decode<'a, P: Deserialize<'a>>(body: &'a str) -> Option<Request<'a, P>> {
+    let Object(request) = serde_json::from_str(body).ok()?;
+    Some(request)
+}
 
 /// A request, with the params of its method.
 #[derive(Debug, Deserialize)]
@@ -23,7 +53,7 @@ pub(super) struct Request<'a, P> {
     pub(super) id: Id<'a>,
     #[serde(borrow)]
     pub(super) method: Cow<'a, str>,
-    pub(super) params: P,
+    pub(super) params: Object<P>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use super::capabilities::Known;
-use super::message::{Id, Meta, REVISION};
+use super::message::{Id, Meta, Object, REVISION};
 use crate::Caller;
 use crate::engine::{Engine, Heard, TaskListener};
 use crate::task_server::declared::undeclared;
@@ -29,7 +29,7 @@ pub(super) struct Params<'a> {
     #[serde(rename = "_meta", borrow)]
     meta: Meta<'a>,
     #[serde(borrow)]
-    notifications: Filter<'a>,
+    notifications: Object<Filter<'a>>,
 }
 
 /// What a client wants to hear of. Whatever else stands there is rmcp's to look at.
@@ -63,7 +63,7 @@ impl<'a> Params<'a> {
         if self.meta.version != REVISION {
             return Wanted::Nothing;
         }
-        let (Some(ids), Some(declared)) = (self.notifications.task_ids, known.look(self.meta.capabilities)) else {
+        let (Some(ids), Some(declared)) = (self.notifications.0.task_ids, known.look(self.meta.capabilities)) else {
             return Wanted::Nothing;
         };
         if !declared.tasks {

@@ -11,7 +11,7 @@ use rmcp::ServerHandler;
 use serde_json::Map;
 
 use super::{Shared, answer};
-use crate::serve::message::{Checked, Request};
+use crate::serve::message::{Checked, Request, decode};
 use crate::serve::subscription::{LISTEN, Params, Said, Subscription, Wanted};
 use crate::task_server::answered;
 
@@ -19,11 +19,11 @@ impl<H: ServerHandler> Shared<H> {
     pub(super) async fn listen(&self, parts: &Parts, body: &str) -> Option<Response> {
         // What is not looked at here has to be in order too.
         serde_json::from_str::<Checked>(body).ok()?;
-        let request: Request<'_, Params<'_>> = serde_json::from_str(body).ok()?;
+        let request: Request<'_, Params<'_>> = decode(body)?;
         if request.method != LISTEN {
             return None;
         }
-        let ids = match request.params.wanted(&self.known) {
+        let ids = match request.params.0.wanted(&self.known) {
             Wanted::Tasks(ids) => ids,
             Wanted::Refused(error) => return Some(answer::error(&request.id, error)),
             Wanted::Nothing => return None,

@@ -18,7 +18,7 @@ use super::door::is_named;
 use super::{Method, REVISION, Shared};
 use crate::engine::{Answer, Channel, Client};
 use crate::serve::capabilities::Declared;
-use crate::serve::message::{Id, Meta, Request};
+use crate::serve::message::{self, Id, Meta, Request};
 use crate::task_server::answered;
 use crate::task_server::call::{ToolCall, response};
 use crate::task_server::declared::trace_context;
@@ -61,7 +61,7 @@ struct CallParams<'a> {
 
 /// The request, if its body is what its headers say it is.
 fn decode<'a, P: Deserialize<'a>>(method: Method, body: &'a str) -> Option<Request<'a, P>> {
-    let request: Request<'a, P> = serde_json::from_str(body).ok()?;
+    let request: Request<'a, P> = message::decode(body)?;
     (request.method == method.name()).then_some(request)
 }
 
@@ -106,7 +106,7 @@ impl<H: ServerHandler> Shared<H> {
 
     pub(super) async fn get(&self, parts: &Parts, body: &str) -> Option<Response> {
         let request: Request<'_, TaskParams<'_>> = decode(Method::Get, body)?;
-        let params = &request.params;
+        let params = &request.params.0;
         let declared = self.declared(&params.meta)?;
         if !declared.tasks || !is_named(&parts.headers, &params.task_id) {
             return None;
@@ -128,7 +128,7 @@ impl<H: ServerHandler> Shared<H> {
 
     pub(super) async fn update(&self, parts: &Parts, body: &str) -> Option<Response> {
         let request: Request<'_, UpdateParams<'_>> = decode(Method::Update, body)?;
-        let params = request.params;
+        let params = request.params.0;
         let declared = self.declared(&params.meta)?;
         if !declared.tasks || !is_named(&parts.headers, &params.task_id) {
             return None;
@@ -152,7 +152,7 @@ impl<H: ServerHandler> Shared<H> {
 
     pub(super) async fn cancel(&self, parts: &Parts, body: &str) -> Option<Response> {
         let request: Request<'_, TaskParams<'_>> = decode(Method::Cancel, body)?;
-        let params = &request.params;
+        let params = &request.params.0;
         let declared = self.declared(&params.meta)?;
         if !declared.tasks || !is_named(&parts.headers, &params.task_id) {
             return None;
@@ -173,7 +173,7 @@ impl<H: ServerHandler> Shared<H> {
 
     pub(super) async fn call(&self, parts: &Parts, body: &str) -> Option<Response> {
         let request: Request<'_, CallParams<'_>> = decode(Method::Call, body)?;
-        let params = request.params;
+        let params = request.params.0;
         let engine = self.runtime.engine.clone();
         let tool = engine.registry().get(&params.name)?.clone();
         let declared = self.declared(&params.meta)?;
