@@ -16,6 +16,7 @@ mod guards;
 mod harness;
 mod identifiers;
 mod legacy;
+mod listen;
 mod owners;
 mod panics;
 mod polling;

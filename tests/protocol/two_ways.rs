@@ -209,7 +209,6 @@ impl Pair {
     }
 
     /// Asks both each of these, in turn.
-    #[track_caller]
     async fn compare(&self, requests: Vec<Raw>) {
         let mut differences = Vec::new();
         for raw in &requests {

@@ -242,6 +242,24 @@ struct Response<'a, T> {
     result: T,
 }
 
+#[cfg(feature = "stdio")]
+#[derive(Serialize)]
+struct Failure<'a> {
+    jsonrpc: &'static str,
+    id: &'a Id<'static>,
+    error: &'a ErrorData,
+}
+
+/// The message that refuses a request.
+#[cfg(feature = "stdio")]
+pub(super) fn refusal(id: &Id<'static>, error: &ErrorData) -> Vec<u8> {
+    line(&Failure {
+        jsonrpc: "2.0",
+        id,
+        error,
+    })
+}
+
 fn unsayable(error: &serde_json::Error) -> ErrorData {
     tracing::error!(%error, "a subscription cannot be opened");
     ErrorData::internal_error("Internal error", None)
