@@ -245,3 +245,6 @@ impl Engine {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;
