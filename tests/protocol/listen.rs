@@ -224,6 +224,42 @@ async fn a_server_that_stops_closes_its_streams() {
     }
 }
 
+/// 2026-07-28, "Subscriptions", "Notification Filter": what else a wrapped handler serves comes on the same stream, which is
+/// acknowledged as one and goes on until the handler ends it.
+#[tokio::test]
+async fn a_filter_may_name_tasks_and_more() {
+    let wire = Wire::http_with(&[("FIXTURE_WRAPS", "1")]).await;
+    let id = wire.create("wait", json!({"gate": "g"})).await;
+    let filter = json!({"taskIds": [id, "never"], "toolsListChanged": true, "promptsListChanged": true});
+    let request = Request::new("subscriptions/listen", json!({"notifications": filter})).id(json!("both"));
+    let mut listening = wire.listen(&request).await;
+    assert_eq!(
+        listening.acknowledged().await,
+        json!({"toolsListChanged": true, "taskIds": [id]})
+    );
+    let mut methods = Vec::new();
+    for _ in 0..2 {
+        let message = listening.next().await.unwrap();
+        assert_eq!(
+            message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+            "both"
+        );
+        methods.push(message["method"].as_str().unwrap().to_owned());
+    }
+    methods.sort();
+    assert_eq!(methods, ["notifications/tasks", "notifications/tools/list_changed"]);
+    wire.open("g").await;
+    assert_eq!(listening.task().await["status"], "completed");
+    wire.open("end").await;
+    listening.is_over().await;
+
+    // Without the handler's part it is over with its tasks.
+    let mut listening = wire.listen(&Request::listen(json!(1), &[&id])).await;
+    assert_eq!(listening.acknowledged().await, json!({"taskIds": [id]}));
+    listening.task().await;
+    listening.is_over().await;
+}
+
 /// Several listeners on one task hear the same, and one listener hears of several tasks.
 #[tokio::test]
 async fn listeners_do_not_take_from_each_other() {

@@ -25,19 +25,20 @@ use mcp_tasks::{Config, Server, TaskRuntime};
 
 use crate::handler::Fixtures;
 
-const USAGE: &str = "usage: conformance [--addr HOST:PORT]";
+const USAGE: &str = "usage: conformance [--addr HOST:PORT] [--front true|false]";
 
-/// Reads the address to listen on from the command line.
-fn address() -> Result<String, Box<dyn Error>> {
-    let mut addr = "127.0.0.1:8080".to_owned();
+/// Reads the configuration from the command line.
+fn config() -> Result<Config, Box<dyn Error>> {
+    let mut config = Config::builder();
     let mut args = lexopt::Parser::from_env();
     while let Some(arg) = args.next()? {
-        match arg {
-            lexopt::Arg::Long("addr") => addr = args.value()?.string()?,
+        config = match arg {
+            lexopt::Arg::Long("addr") => config.set("mcp.tasks.http.addr", args.value()?.string()?),
+            lexopt::Arg::Long("front") => config.set("mcp.tasks.http.front", args.value()?.string()?),
             other => return Err(format!("{}\n{USAGE}", other.unexpected()).into()),
         }
     }
-    Ok(addr)
+    Ok(config.build()?)
 }
 
 #[tokio::main]
@@ -46,8 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_writer(std::io::stderr)
         .with_max_level(tracing::Level::WARN)
         .init();
-    let config = Config::builder().set("mcp.tasks.http.addr", address()?).build()?;
-    let runtime = TaskRuntime::builder().config(config).build()?;
+    let runtime = TaskRuntime::builder().config(config()?).build()?;
     let fixtures = Fixtures::new();
     Server::wrapping(runtime, move || fixtures.session())?
         .on_ready(|url| println!("listening on {url}"))

@@ -81,31 +81,14 @@ impl Id<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Ids;
-        impl<'de> Visitor<'de> for Ids {
-            type Value = Id<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or text")
-            }
-
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-                Ok(Id::Number(number))
-            }
-
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-                i64::try_from(number).map(Id::Number).map_err(E::custom)
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Id::Text(text.into()))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Id::Text(text.to_owned().into()))
-            }
-        }
-        deserializer.deserialize_any(Ids)
+        // As text, so that it does not hang on how serde_json was told to keep numbers.
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        let id = if text.starts_with('"') {
+            serde_json::from_str(text).map(|Key(text)| Id::Text(text))
+        } else {
+            serde_json::from_str(text).map(Id::Number)
+        };
+        id.map_err(D::Error::custom)
     }
 }
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use mcp_tasks_core::{TaskId, TaskRecord};
-use rmcp::ErrorData;
-use rmcp::model::Implementation;
+use rmcp::model::{Implementation, SubscriptionFilter};
+use rmcp::{ErrorData, ServerHandler};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -14,6 +14,7 @@ use super::capabilities::Known;
 use super::message::{Id, Meta, Object, REVISION};
 use crate::Caller;
 use crate::engine::{Engine, Heard, TaskListener};
+use crate::task_server::TaskServer;
 use crate::task_server::declared::undeclared;
 use crate::task_server::wire::TaskJson;
 
@@ -29,10 +30,10 @@ pub(super) struct Params<'a> {
     #[serde(rename = "_meta", borrow)]
     meta: Meta<'a>,
     #[serde(borrow)]
-    notifications: Object<Filter<'a>>,
+    notifications: &'a RawValue,
 }
 
-/// What a client wants to hear of. Whatever else stands there is rmcp's to look at.
+/// What a client wants to hear of from us. Whatever else stands there is rmcp's to look at.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Filter<'a> {
@@ -63,7 +64,11 @@ impl<'a> Params<'a> {
         if self.meta.version != REVISION {
             return Wanted::Nothing;
         }
-        let (Some(ids), Some(declared)) = (self.notifications.0.task_ids, known.look(self.meta.capabilities)) else {
+        let filter = serde_json::from_str::<Object<Filter<'a>>>(self.notifications.get());
+        let (Ok(Object(filter)), Some(declared)) = (filter, known.look(self.meta.capabilities)) else {
+            return Wanted::Nothing;
+        };
+        let Some(ids) = filter.task_ids else {
             return Wanted::Nothing;
         };
         if !declared.tasks {
@@ -80,11 +85,31 @@ impl<'a> Params<'a> {
     }
 }
 
+impl Params<'_> {
+    /// What else of the filter `handler` serves; empty if nothing. It is what rmcp acknowledges.
+    pub(super) fn others<H: ServerHandler>(&self, handler: &TaskServer<H>) -> Map<String, Value> {
+        let Ok(requested) = serde_json::from_str::<SubscriptionFilter>(self.notifications.get()) else {
+            return Map::new();
+        };
+        let Some(candidate) = handler.accepted_subscription_filter(&requested) else {
+            return Map::new();
+        };
+        let advertised = requested.supported_by(&handler.get_info().capabilities);
+        let accepted = requested.intersection(&candidate).intersection(&advertised);
+        match serde_json::to_value(&accepted) {
+            Ok(Value::Object(accepted)) => accepted,
+            _ => Map::new(),
+        }
+    }
+}
+
 /// What goes out next.
 #[derive(Debug)]
 pub(super) enum Said {
     /// A JSON-RPC message, in one line.
     Message(Vec<u8>),
+    /// The last one: the response to the request to listen.
+    Closed(Vec<u8>),
     /// Nothing for a while: time to show that the stream is alive.
     Quiet,
 }
@@ -97,6 +122,8 @@ pub(super) struct Subscription {
     /// Names the subscription in everything that is said in it.
     meta: Box<RawValue>,
     server: Implementation,
+    /// What else of the filter is acknowledged.
+    others: Map<String, Value>,
     stage: Stage,
 }
 
@@ -172,20 +199,26 @@ impl Subscription {
             id,
             meta,
             server,
+            others: Map::new(),
             stage: Stage::Opened,
         })
     }
 
-    /// The next thing to say, the acknowledgement first; `None` once all is said. `others` is what else of the filter is
-    /// acknowledged.
+    /// Acknowledges these parts of the filter too, which somebody else serves.
+    pub(super) fn beside(mut self, others: Map<String, Value>) -> Self {
+        self.others = others;
+        self
+    }
+
+    /// The next thing to say, the acknowledgement first; `None` once all is said.
     ///
     /// Not cancel safe.
-    pub(super) async fn next(&mut self, others: &Map<String, Value>) -> Option<Said> {
+    pub(super) async fn next(&mut self) -> Option<Said> {
         loop {
             match self.stage {
                 Stage::Opened => {
                     self.stage = Stage::Acknowledged;
-                    return Some(Said::Message(self.acknowledgement(others)));
+                    return Some(Said::Message(self.acknowledgement()));
                 }
                 Stage::Closed => return None,
                 Stage::Acknowledged => {}
@@ -197,14 +230,14 @@ impl Subscription {
                     Err(_) => continue,
                 },
                 Heard::Quiet => return Some(Said::Quiet),
-                Heard::Over => return Some(Said::Message(self.close())),
+                Heard::Over => return Some(Said::Closed(self.close())),
             }
         }
     }
 
-    fn acknowledgement(&self, others: &Map<String, Value>) -> Vec<u8> {
+    fn acknowledgement(&self) -> Vec<u8> {
         let granted = self.listener.granted().iter().map(TaskId::as_str);
-        let mut notifications = others.clone();
+        let mut notifications = self.others.clone();
         notifications.insert("taskIds".to_owned(), granted.collect());
         let params = Acknowledged {
             meta: &self.meta,

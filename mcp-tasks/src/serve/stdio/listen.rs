@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::ErrorData;
 use rmcp::model::Implementation;
 use serde::Deserialize;
-use serde_json::Map;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -147,16 +146,15 @@ impl Subscriptions {
                 return;
             }
         };
-        let nothing = Map::new();
         loop {
             let said = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => return,
-                said = subscription.next(&nothing) => said,
-                () = shared.over.cancelled() => Some(Said::Message(subscription.close())),
+                said = subscription.next() => said,
+                () = shared.over.cancelled() => Some(Said::Closed(subscription.close())),
             };
             match said {
-                Some(Said::Message(message)) => {
+                Some(Said::Message(message) | Said::Closed(message)) => {
                     tokio::select! {
                         biased;
                         () = cancelled.cancelled() => return,

@@ -1,6 +1,6 @@
 //! Which requests are plainly in order. Whatever is in doubt is left to rmcp, which has the words for what is wrong with it.
 
-use axum::http::header::{ACCEPT, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::header::{ACCEPT, AsHeaderName, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, Method};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
@@ -93,7 +93,7 @@ const fn default_port(scheme: &str) -> Option<u16> {
 }
 
 /// The only value of a header.
-fn single<'a>(headers: &'a HeaderMap, name: impl axum::http::header::AsHeaderName) -> Option<&'a str> {
+fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     match values.next() {
