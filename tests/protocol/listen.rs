@@ -228,7 +228,12 @@ async fn a_server_that_stops_closes_its_streams() {
 /// acknowledged as one and goes on until the handler ends it.
 #[tokio::test]
 async fn a_filter_may_name_tasks_and_more() {
-    let wire = Wire::http_with(&[("FIXTURE_WRAPS", "1")]).await;
+    for wire in Wire::both_with(&[("FIXTURE_WRAPS", "1")]).await {
+        hear_of_tasks_and_more(&wire).await;
+    }
+}
+
+async fn hear_of_tasks_and_more(wire: &Wire) {
     let id = wire.create("wait", json!({"gate": "g"})).await;
     let filter = json!({"taskIds": [id, "never"], "toolsListChanged": true, "promptsListChanged": true});
     let request = Request::new("subscriptions/listen", json!({"notifications": filter})).id(json!("both"));
@@ -252,6 +257,12 @@ async fn a_filter_may_name_tasks_and_more() {
     assert_eq!(listening.task().await["status"], "completed");
     wire.open("end").await;
     listening.is_over().await;
+    if !wire.is_http() {
+        let ended = |message: &&Value| {
+            message["id"] == "both" || message["method"] == "notifications/subscriptions/acknowledged"
+        };
+        assert_eq!(wire.received().iter().filter(ended).count(), 2);
+    }
 
     // Without the handler's part it is over with its tasks.
     let mut listening = wire.listen(&Request::listen(json!(1), &[&id])).await;

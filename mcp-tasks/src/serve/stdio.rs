@@ -42,10 +42,17 @@ pub(super) async fn serve<H: ServerHandler>(
     let handler = TaskServer::new(server.runtime.clone(), (server.handler)());
     let (lines, writing) = output::open();
     let over = CancellationToken::new();
-    let info = handler.inner().get_info().server_info;
-    let subscriptions = Subscriptions::new(server.runtime.engine.clone(), info, lines.clone(), over.clone());
+    let subscriptions = {
+        let info = handler.get_info().server_info;
+        let beside = TaskServer::new(server.runtime.clone(), (server.handler)());
+        let engine = server.runtime.engine.clone();
+        Subscriptions::new(engine, info, lines.clone(), over.clone(), move |params| {
+            params.others(&beside)
+        })
+    };
+    let output = Output::new(lines, subscriptions.clone());
     let input = Input::open(stop, ended.clone(), subscriptions, over.clone().drop_guard()).map_err(failed)?;
-    let served = match handler.serve((input, Output::new(lines))).await {
+    let served = match handler.serve((input, output)).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(failed),
         // A client that closes the pipe before it says anything ends the server as any other end of stdin does.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),

@@ -21,6 +21,9 @@ use crate::task_server::wire::TaskJson;
 /// The method that opens a subscription.
 pub(super) const LISTEN: &str = "subscriptions/listen";
 
+/// The notification that a subscription begins with.
+pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
 /// After how long without a notification a stream shows that it is alive: what rmcp has for its own.
 const QUIET: Duration = Duration::from_secs(15);
 
@@ -243,7 +246,7 @@ impl Subscription {
             meta: &self.meta,
             notifications,
         };
-        line(&Notification::new("notifications/subscriptions/acknowledged", &params))
+        line(&Notification::new(ACKNOWLEDGED, &params))
     }
 
     fn notification(&self, record: &TaskRecord) -> Result<Vec<u8>, ErrorData> {

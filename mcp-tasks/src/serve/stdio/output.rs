@@ -5,9 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::PollSender;
+
+use super::listen::{Subscriptions, Verdict};
 
 /// How many lines may wait for the client to read them. Subscriptions whose lines do not get in wait with a look at their
 /// tasks, so that what a slow client reads then is new.
@@ -32,14 +34,20 @@ pub(super) fn open() -> (mpsc::Sender<Vec<u8>>, JoinHandle<io::Result<()>>) {
 /// What rmcp writes to.
 pub(super) struct Output {
     lines: PollSender<Vec<u8>>,
+    subscriptions: Subscriptions,
+    /// What has to be said before rmcp goes on.
+    first: Option<oneshot::Receiver<()>>,
     /// The line that rmcp has not ended yet.
     line: Vec<u8>,
 }
 
 impl Output {
-    pub(super) fn new(lines: mpsc::Sender<Vec<u8>>) -> Self {
+    /// Lines go to `lines`, unless `subscriptions` keeps them.
+    pub(super) fn new(lines: mpsc::Sender<Vec<u8>>, subscriptions: Subscriptions) -> Self {
         Self {
             lines: PollSender::new(lines),
+            subscriptions,
+            first: None,
             line: Vec::new(),
         }
     }
@@ -52,6 +60,11 @@ fn closed<E>(_: E) -> io::Error {
 impl AsyncWrite for Output {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
+        if let Some(first) = &mut this.first {
+            // Said, or never to be.
+            let _ = ready!(Pin::new(first).poll(cx));
+            this.first = None;
+        }
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
             this.line.extend_from_slice(bytes);
             return Poll::Ready(Ok(bytes.len()));
@@ -60,7 +73,13 @@ impl AsyncWrite for Output {
         let (ending, _) = bytes.split_at(end + 1);
         let mut line = std::mem::take(&mut this.line);
         line.extend_from_slice(ending);
-        this.lines.send_item(line).map_err(closed)?;
+        match this.subscriptions.judge(&line) {
+            Verdict::Out => this.lines.send_item(line).map_err(closed)?,
+            Verdict::Kept(first) => {
+                this.lines.abort_send();
+                this.first = Some(first);
+            }
+        }
         Poll::Ready(Ok(ending.len()))
     }
 
