@@ -141,7 +141,8 @@ impl Engine {
     /// Starts what goes on beside requests, once, on the runtime that comes by first: removing what has expired, and
     /// taking over what other nodes left behind, at start-up and then once in every lease.
     pub(crate) fn start_background(&self) {
-        if self.inner.background.swap(true, Ordering::AcqRel) {
+        // Every request comes by: all but the first only read.
+        if self.inner.background.load(Ordering::Acquire) || self.inner.background.swap(true, Ordering::AcqRel) {
             return;
         }
         self.start_sweeping();

@@ -1,6 +1,6 @@
 //! Reading a body once, for us and for whoever comes behind.
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use futures::StreamExt;
 use futures::stream::iter;
 
@@ -11,6 +11,14 @@ pub(super) async fn read(body: Body, limit: usize) -> Result<Bytes, Body> {
     let mut chunks = Vec::new();
     let mut length = 0_usize;
     while let Some(chunk) = data.next().await {
+        // Ordinarily there is just one.
+        if let Ok(chunk) = &chunk
+            && chunks.is_empty()
+            && chunk.len() <= limit
+            && data.is_end_stream()
+        {
+            return Ok(chunk.clone());
+        }
         length = length.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
         let is_wrong = chunk.is_err() || length > limit;
         chunks.push(chunk);
@@ -18,12 +26,8 @@ pub(super) async fn read(body: Body, limit: usize) -> Result<Bytes, Body> {
             return Err(Body::from_stream(iter(chunks).chain(data)));
         }
     }
-    let mut chunks: Vec<Bytes> = chunks.into_iter().flatten().collect();
-    // Ordinarily there is just one.
-    Ok(match chunks.len() {
-        1 => chunks.swap_remove(0),
-        _ => chunks.concat().into(),
-    })
+    let chunks: Vec<Bytes> = chunks.into_iter().flatten().collect();
+    Ok(chunks.concat().into())
 }
 
 #[cfg(test)]

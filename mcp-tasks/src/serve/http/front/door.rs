@@ -1,15 +1,15 @@
 //! Which requests are plainly in order. Whatever is in doubt is left to rmcp, which has the words for what is wrong with it.
 
-use axum::http::header::{ACCEPT, AsHeaderName, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, Method};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 
 use crate::serve::message::REVISION;
 
-pub(super) const METHOD: &str = "mcp-method";
-pub(super) const NAME: &str = "mcp-name";
-const VERSION: &str = "mcp-protocol-version";
+pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(super) static NAME: HeaderName = HeaderName::from_static("mcp-name");
+static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// What the server was told to let in, read once.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ const fn default_port(scheme: &str) -> Option<u16> {
 }
 
 /// The only value of a header.
-fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     match values.next() {
@@ -122,16 +122,16 @@ impl Door {
     /// The method of a request that is in order, as its headers name it.
     pub(super) fn method<'a>(&self, method: &Method, headers: &'a HeaderMap) -> Option<&'a str> {
         let in_order = *method == Method::POST
-            && single(headers, VERSION) == Some(REVISION)
+            && single(headers, &VERSION) == Some(REVISION)
             && self.host(headers)
             && self.origin(headers)
             && accepts(headers)
             && content_type(headers);
-        if in_order { single(headers, METHOD) } else { None }
+        if in_order { single(headers, &METHOD) } else { None }
     }
 
     fn host(&self, headers: &HeaderMap) -> bool {
-        let Some((host, port)) = single(headers, HOST).and_then(place) else {
+        let Some((host, port)) = single(headers, &HOST).and_then(place) else {
             return false;
         };
         self.all_hosts
@@ -144,7 +144,7 @@ impl Door {
         if !headers.contains_key(ORIGIN) {
             return true;
         }
-        let Some((scheme, rest)) = single(headers, ORIGIN).and_then(|origin| origin.split_once("://")) else {
+        let Some((scheme, rest)) = single(headers, &ORIGIN).and_then(|origin| origin.split_once("://")) else {
             return false;
         };
         let Some((host, port)) = place(rest) else {
@@ -180,7 +180,7 @@ fn accepts(headers: &HeaderMap) -> bool {
 }
 
 fn content_type(headers: &HeaderMap) -> bool {
-    single(headers, CONTENT_TYPE).is_some_and(|kind| {
+    single(headers, &CONTENT_TYPE).is_some_and(|kind| {
         let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
         kind.trim().eq_ignore_ascii_case("application/json")
     })
@@ -188,7 +188,7 @@ fn content_type(headers: &HeaderMap) -> bool {
 
 /// Whether `Mcp-Name` says `name`, in plain text.
 pub(super) fn is_named(headers: &HeaderMap, name: &str) -> bool {
-    single(headers, NAME).is_some_and(|value| value == name && !value.starts_with("=?"))
+    single(headers, &NAME).is_some_and(|value| value == name && !value.starts_with("=?"))
 }
 
 #[cfg(test)]

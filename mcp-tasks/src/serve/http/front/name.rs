@@ -23,10 +23,10 @@ struct Params {
 
 /// Whether the header is wanted and not there. One that is there stays as it is, and is refused if it is wrong.
 pub(super) fn is_missing(headers: &HeaderMap) -> bool {
-    if headers.contains_key(NAME) {
+    if headers.contains_key(&NAME) {
         return false;
     }
-    let method = headers.get(METHOD).and_then(|method| method.to_str().ok());
+    let method = headers.get(&METHOD).and_then(|method| method.to_str().ok());
     method.is_some_and(|method| METHODS.contains(&method))
 }
 
@@ -36,7 +36,7 @@ pub(super) fn fill_in(headers: &mut HeaderMap, body: &[u8]) {
         .ok()
         .and_then(|message| HeaderValue::from_str(&message.params.task_id).ok());
     if let Some(name) = name {
-        headers.insert(NAME, name);
+        headers.insert(&NAME, name);
     }
 }
 
