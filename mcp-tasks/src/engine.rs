@@ -22,6 +22,10 @@ mod call;
 mod driver;
 mod execution;
 mod lease;
+#[cfg_attr(
+    not(any(feature = "http", feature = "stdio")),
+    allow(dead_code, reason = "without a transport of ours nobody listens")
+)]
 mod listen;
 mod live;
 mod quota;
@@ -29,12 +33,17 @@ mod record_sink;
 mod request;
 mod round;
 mod run;
+#[cfg_attr(
+    not(any(feature = "http", feature = "stdio")),
+    allow(dead_code, reason = "without a transport of ours nobody listens")
+)]
 mod watchers;
 mod write;
 
 pub(crate) use birth::Started;
 pub(crate) use call::{Answer, Channel, SynchronousCall};
 pub(crate) use driver::panic_text;
+#[cfg(any(feature = "http", feature = "stdio"))]
 pub(crate) use listen::{Heard, TaskListener};
 pub(crate) use request::NewTask;
 #[cfg(any(test, feature = "testing"))]

@@ -16,10 +16,18 @@ use crate::start::StartError;
 use crate::task_server::NoHandler;
 
 #[cfg(any(feature = "http", feature = "stdio"))]
+#[cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "there is a short way over HTTP alone")
+)]
 mod capabilities;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(any(feature = "http", feature = "stdio"))]
+#[cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "there is a short way over HTTP alone")
+)]
 mod message;
 mod signal;
 #[cfg(feature = "stdio")]

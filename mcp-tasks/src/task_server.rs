@@ -19,6 +19,10 @@ mod custom;
 pub(crate) mod declared;
 mod list;
 pub(crate) mod tasks;
+#[cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "the rest is for the short way over HTTP")
+)]
 pub(crate) mod wire;
 
 #[cfg(feature = "testing")]
