@@ -175,18 +175,27 @@ fn fit_form(request: &InputRequest, content: Option<&RawValue>) -> Result<Map<St
 }
 
 /// The question with the reason why the last answer did not fit in front of its message. Everything else stays as the
-/// body wrote it, the order of the form's fields above all.
+/// body wrote it, byte for byte.
 pub(crate) fn with_problem(original: &Json, problem: &str) -> Json {
-    #[derive(Serialize, Deserialize)]
-    struct Request {
-        method: String,
-        params: BTreeMap<String, Json>,
+    #[derive(Deserialize)]
+    struct Request<'a> {
+        #[serde(borrow)]
+        params: Params<'a>,
     }
-    let Ok(mut request) = original.decode::<Request>() else {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        message: &'a RawValue,
+    }
+    let text = original.get();
+    let Ok(Request { params }) = serde_json::from_str::<Request<'_>>(text) else {
         return original.clone();
     };
-    let message = request.params.get("message").and_then(|m| m.decode::<String>().ok());
-    let message = format!("{problem}\n\n{}", message.unwrap_or_default());
-    request.params.insert("message".to_owned(), to_json(&message));
-    to_json(&request)
+    let before = params.message.get();
+    let asked: String = serde_json::from_str(before).unwrap_or_default();
+    let message = to_json(&format!("{problem}\n\n{asked}"));
+    // Where in the text the message stands, which it is a part of.
+    let at = before.as_ptr() as usize - text.as_ptr() as usize;
+    let mended = [&text[..at], message.get(), &text[at + before.len()..]].concat();
+    RawValue::from_string(mended).map_or_else(|_| original.clone(), Json::from)
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, WriteId};
 use rmcp::ErrorData;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::clock::Clock;
 use crate::registry::Registry;
@@ -21,17 +22,29 @@ mod call;
 mod driver;
 mod execution;
 mod lease;
+#[cfg_attr(
+    not(any(feature = "http", feature = "stdio")),
+    allow(dead_code, reason = "without a transport of ours nobody listens")
+)]
+mod listen;
 mod live;
 mod quota;
 mod record_sink;
 mod request;
 mod round;
 mod run;
+#[cfg_attr(
+    not(any(feature = "http", feature = "stdio")),
+    allow(dead_code, reason = "without a transport of ours nobody listens")
+)]
+mod watchers;
 mod write;
 
 pub(crate) use birth::Started;
 pub(crate) use call::{Answer, Channel, SynchronousCall};
 pub(crate) use driver::panic_text;
+#[cfg(any(feature = "http", feature = "stdio"))]
+pub(crate) use listen::{Heard, TaskListener};
 pub(crate) use request::NewTask;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use run::RunStart;
@@ -46,6 +59,7 @@ pub(crate) mod kit {
 }
 
 use quota::Quota;
+use watchers::Watchers;
 
 /// Everything that runs tools on this node; cloning shares it.
 #[derive(Clone)]
@@ -64,18 +78,35 @@ struct Inner {
     write_seed: u128,
     writes: AtomicU64,
     running: Mutex<HashMap<TaskId, Running>>,
+    watchers: Arc<Watchers>,
     quota: Quota,
     capabilities: Mutex<Vec<ClientCapabilities>>,
     /// Whether what goes on beside requests has been started.
     background: AtomicBool,
     /// Fires when the node stops: no new execution starts.
     closing: CancellationToken,
+    /// Fires when nobody holds the engine any more.
+    gone: CancellationToken,
+    _fires_gone: DropGuard,
 }
 
 /// An execution on this node.
 struct Running {
     epoch: u64,
     token: CancellationToken,
+    /// The newest version of the record that this node wrote.
+    written: u64,
+    /// Tells the execution that somebody else has written the record.
+    changed: Arc<Notify>,
+}
+
+impl Running {
+    /// The record was written, and is of this version now, if that is known.
+    fn hear_of(&self, version: Option<u64>) {
+        if version.is_none_or(|version| version > self.written) {
+            self.changed.notify_one();
+        }
+    }
 }
 
 impl fmt::Debug for Engine {
@@ -106,6 +137,7 @@ impl Engine {
         seed: u128,
     ) -> Self {
         let quota = Quota::new(settings.quota_open_per_principal);
+        let gone = CancellationToken::new();
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -118,10 +150,13 @@ impl Engine {
                 write_seed: seed,
                 writes: AtomicU64::new(0),
                 running: Mutex::default(),
+                watchers: Arc::default(),
                 quota,
                 capabilities: Mutex::default(),
                 background: AtomicBool::new(false),
                 closing: CancellationToken::new(),
+                _fires_gone: gone.clone().drop_guard(),
+                gone,
             }),
         }
     }

@@ -43,6 +43,12 @@ pub(crate) struct RegisteredTool {
     /// Of the canonical input schema: tells a parked task that its tool takes other arguments now.
     pub(crate) schema_hash: Fingerprint,
     pub(crate) guard: Option<Guard>,
+    /// Whether arguments of it have to be in headers too (2026-07-28, "Custom Headers from Tool Parameters").
+    #[cfg_attr(
+        not(feature = "http"),
+        allow(dead_code, reason = "there is a short way over HTTP alone")
+    )]
+    pub(crate) has_header_params: bool,
     pub(crate) kind: ToolKind,
 }
 
@@ -171,6 +177,8 @@ impl Reader<'_> {
         let (ttl, poll_interval) = self.lifetime(settings, ttl?, poll_interval?)?;
         let (name, input) = (Arc::<str>::from(name??), input?);
         let (title, description, version) = (title?, description?, version?);
+        // Wherever it stands in the schema: what may mean it is treated as if it did.
+        let has_header_params = Value::Object(input.clone()).to_string().contains("x-mcp-header");
         let schema_hash = Fingerprint::of("input-schema", "", Some(&Value::Object(input.clone())));
 
         let mut model = Tool::default();
@@ -191,6 +199,7 @@ impl Reader<'_> {
             version: version.map(Into::into),
             schema_hash,
             guard: descriptor.guard(),
+            has_header_params,
             kind: descriptor.kind(),
         })
     }

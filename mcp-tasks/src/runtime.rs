@@ -4,9 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_tasks_core::{MemoryStore, Principal, StoreError, TaskStore};
+#[cfg(feature = "http")]
+use mcp_tasks_core::Principal;
+use mcp_tasks_core::{MemoryStore, StoreError, TaskStore};
 use rmcp::ServerHandler;
 
+#[cfg(feature = "http")]
+use crate::caller::Caller;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::descriptor::{ToolDefinition, ToolDescriptor};
@@ -19,8 +23,9 @@ use crate::state::StateMap;
 use crate::store::Choice;
 use crate::task_server::{NoHandler, TaskServer};
 
-/// Reads whom a request comes from, where an authentication layer in front has put it.
-pub(crate) type PrincipalHook = Arc<dyn Fn(&rmcp::model::Extensions) -> Option<Principal> + Send + Sync>;
+/// Reads whom an HTTP request comes from, where an authentication layer in front has put it.
+#[cfg(feature = "http")]
+pub(crate) type PrincipalHook = Arc<dyn Fn(&http::request::Parts) -> Option<Principal> + Send + Sync>;
 
 /// Tools, store and configuration of a server, checked and ready to run; cloning shares it.
 ///
@@ -38,6 +43,7 @@ pub(crate) type PrincipalHook = Arc<dyn Fn(&rmcp::model::Extensions) -> Option<P
 #[derive(Clone)]
 pub struct TaskRuntime {
     pub(crate) engine: Engine,
+    #[cfg(feature = "http")]
     pub(crate) principal: Option<PrincipalHook>,
 }
 
@@ -93,6 +99,15 @@ impl TaskRuntime {
         self.engine.check_store().await
     }
 
+    /// Whom an HTTP request comes from.
+    #[cfg(feature = "http")]
+    pub(crate) fn caller(&self, request: &http::request::Parts) -> Caller {
+        self.principal
+            .as_ref()
+            .and_then(|read| read(request))
+            .map_or_else(Caller::anonymous, Caller::from_principal)
+    }
+
     /// Stops taking on tasks and waits, at most for `patience`, for the executions that run; those that are left then are
     /// stopped, and their number is returned. [`Server::serve`](crate::Server::serve) does this by itself; it is for a
     /// program that serves a [`wrap`](Self::wrap)ped handler in its own way.
@@ -117,6 +132,7 @@ pub struct TaskRuntimeBuilder {
     states: StateMap,
     store: Option<Arc<dyn TaskStore>>,
     clock: Option<Arc<dyn Clock>>,
+    #[cfg(feature = "http")]
     principal: Option<PrincipalHook>,
 }
 
@@ -197,9 +213,7 @@ impl TaskRuntimeBuilder {
         mut self,
         read: impl Fn(&http::request::Parts) -> Option<Principal> + Send + Sync + 'static,
     ) -> Self {
-        self.principal = Some(Arc::new(move |extensions| {
-            extensions.get::<http::request::Parts>().and_then(&read)
-        }));
+        self.principal = Some(Arc::new(read));
         self
     }
 
@@ -253,6 +267,7 @@ impl TaskRuntimeBuilder {
         let seed = u128::from_be_bytes(seed);
         Ok(TaskRuntime {
             engine: Engine::new(store, registry, states, settings, request_state, clock, seed),
+            #[cfg(feature = "http")]
             principal: self.principal,
         })
     }

@@ -16,11 +16,25 @@ use crate::settings::Transport;
 use crate::start::StartError;
 use crate::task_server::NoHandler;
 
+#[cfg(any(feature = "http", feature = "stdio"))]
+#[cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "there is a short way over HTTP alone")
+)]
+mod capabilities;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(any(feature = "http", feature = "stdio"))]
+#[cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "there is a short way over HTTP alone")
+)]
+mod message;
 mod signal;
 #[cfg(feature = "stdio")]
 mod stdio;
+#[cfg(any(feature = "http", feature = "stdio"))]
+mod subscription;
 
 /// How long a stopping server waits for calls and executions that are under way: long enough for ordinary calls to end,
 /// short enough that whoever stopped it is not made to reach for `kill -9`.

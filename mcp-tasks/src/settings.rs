@@ -20,6 +20,7 @@ pub(crate) const TRANSPORT: &str = "mcp.tasks.transport";
 pub(crate) const HTTP_ADDR: &str = "mcp.tasks.http.addr";
 pub(crate) const HTTP_ALLOWED_HOSTS: &str = "mcp.tasks.http.allowed-hosts";
 pub(crate) const HTTP_ALLOWED_ORIGINS: &str = "mcp.tasks.http.allowed-origins";
+pub(crate) const HTTP_FRONT: &str = "mcp.tasks.http.front";
 pub(crate) const HTTP_REQUIRE_NAME: &str = "mcp.tasks.http.require-name";
 pub(crate) const STORE_URL: &str = "mcp.tasks.store.url";
 pub(crate) const STORE_KEY_PREFIX: &str = "mcp.tasks.store.key-prefix";
@@ -29,7 +30,7 @@ pub(crate) const QUOTA_OPEN: &str = "mcp.tasks.quota.open-per-principal";
 pub(crate) const QUOTA_RUNNING: &str = "mcp.tasks.quota.running";
 
 /// All of them.
-pub(crate) const KEYS: [&str; 15] = [
+pub(crate) const KEYS: [&str; 16] = [
     DEFAULT_TTL,
     DEFAULT_POLL_INTERVAL,
     SWEEP_INTERVAL,
@@ -38,6 +39,7 @@ pub(crate) const KEYS: [&str; 15] = [
     HTTP_ADDR,
     HTTP_ALLOWED_HOSTS,
     HTTP_ALLOWED_ORIGINS,
+    HTTP_FRONT,
     HTTP_REQUIRE_NAME,
     STORE_URL,
     STORE_KEY_PREFIX,
@@ -87,6 +89,7 @@ impl fmt::Debug for Secret {
 /// | `mcp.tasks.http.addr` | `127.0.0.1:8080` | host and port |
 /// | `mcp.tasks.http.allowed-hosts` | loopback | `Host` headers that are served, comma-separated |
 /// | `mcp.tasks.http.allowed-origins` | loopback | `Origin` headers that are served, comma-separated |
+/// | `mcp.tasks.http.front` | `true` | answer what is asked of tasks in front of rmcp; `false` leaves all to rmcp |
 /// | `mcp.tasks.http.require-name` | `true` | refuse `tasks/*` without the `Mcp-Name` header |
 /// | `mcp.tasks.store.url` | none | where tasks are kept: `sqlite:<file>`, `postgres://<server>`, `redis://<server>`, `nats://<server>` or `tls://<server>`, each with the feature of its store; none is memory |
 /// | `mcp.tasks.store.key-prefix` | `mcp-tasks:` | before every key in a shared store; names the bucket of a NATS store; a SQLite file is not shared and has none |
@@ -113,6 +116,8 @@ pub struct Settings {
     pub http_allowed_hosts: Option<Vec<String>>,
     /// `mcp.tasks.http.allowed-origins`.
     pub http_allowed_origins: Option<Vec<String>>,
+    /// `mcp.tasks.http.front`.
+    pub http_front: bool,
     /// `mcp.tasks.http.require-name`.
     pub http_require_name: bool,
     /// `mcp.tasks.store.url`; hidden, because it can hold a password.
@@ -153,11 +158,8 @@ impl Settings {
             Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
             _ => Err("write host and port, as in `127.0.0.1:8080` or `[::1]:8080`"),
         });
-        let http_require_name = reader.parsed(HTTP_REQUIRE_NAME, "true", |text| match text {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err("write `true` or `false`"),
-        });
+        let http_front = reader.parsed(HTTP_FRONT, "true", switch);
+        let http_require_name = reader.parsed(HTTP_REQUIRE_NAME, "true", switch);
         let http_allowed_hosts = reader.optional(HTTP_ALLOWED_HOSTS, list);
         let http_allowed_origins = reader.optional(HTTP_ALLOWED_ORIGINS, list);
         let store_url = reader.optional(STORE_URL, secret);
@@ -182,6 +184,7 @@ impl Settings {
                 http_addr: http_addr?,
                 http_allowed_hosts: http_allowed_hosts?,
                 http_allowed_origins: http_allowed_origins?,
+                http_front: http_front?,
                 http_require_name: http_require_name?,
                 store_url: store_url?,
                 store_key_prefix: store_key_prefix?,
@@ -197,6 +200,14 @@ impl Settings {
             reader.problems.add(format!("`{DEFAULT_POLL_INTERVAL}`: {error}"));
         }
         reader.problems.finish_with(all)
+    }
+}
+
+fn switch(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("write `true` or `false`"),
     }
 }
 

@@ -14,12 +14,16 @@ use crate::engine::panic_text;
 use crate::runtime::TaskRuntime;
 
 mod admission;
-mod call;
+pub(crate) mod call;
 mod custom;
-mod declared;
+pub(crate) mod declared;
 mod list;
-mod tasks;
-mod wire;
+pub(crate) mod tasks;
+#[cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "the rest is for the short way over HTTP")
+)]
+pub(crate) mod wire;
 
 #[cfg(feature = "testing")]
 pub(crate) use admission::{Admission, admit};
@@ -77,7 +81,7 @@ impl ServerHandler for NoHandler {
 
 /// The outcome of a request's handling, also when it panics: in a guard, in a hook, in the decoding of an argument. rmcp would
 /// leave such a request without an answer.
-async fn answered<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+pub(crate) async fn answered<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
     AssertUnwindSafe(handling)
         .catch_unwind()
         .await

@@ -3,6 +3,9 @@
 //! Where time matters, server and client are in one process and time is tokio's, which stands still until nothing else is
 //! left to do. Over HTTP time is real, and nothing hangs on how much of it goes by.
 
+/// Whether servers answer what is asked of tasks in front of rmcp, which the harness asks.
+pub(crate) const FRONT: bool = true;
+
 mod answers;
 mod crash;
 mod harness;

@@ -1,5 +1,6 @@
 //! A server process, the ways to speak to it, and how to wait for what it does.
 
+mod listen;
 mod process;
 mod request;
 mod task;

@@ -3,6 +3,9 @@
 //! Every test starts its servers itself, and nothing is shared between tests. Each is named for the rule it checks and
 //! says where the rule stands: "Tasks" is the extension's specification, "2026-07-28" and "2025-11-25" are the core's.
 
+/// Whether the servers of these tests answer in front of rmcp.
+pub(crate) const FRONT: bool = true;
+
 mod answers;
 mod cancel;
 mod decision;
@@ -13,6 +16,7 @@ mod guards;
 mod harness;
 mod identifiers;
 mod legacy;
+mod listen;
 mod owners;
 mod panics;
 mod polling;
@@ -22,3 +26,4 @@ mod quota;
 mod sdk_client;
 mod shape;
 mod startup;
+mod two_ways;

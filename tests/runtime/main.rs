@@ -13,6 +13,7 @@ mod forms;
 mod hardships;
 mod leases;
 mod mismatch;
+mod nearby;
 mod panics;
 mod progress;
 mod races;

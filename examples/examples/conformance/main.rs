@@ -27,28 +27,21 @@ use mcp_tasks::{Config, Server, TaskRuntime};
 
 use crate::handler::Fixtures;
 
-const USAGE: &str = "usage: conformance [--addr HOST:PORT] [--store URL]";
+const USAGE: &str = "usage: conformance [--addr HOST:PORT] [--front true|false] [--store URL]";
 
-/// What the command line says.
-struct Arguments {
-    addr: String,
-    store: Option<String>,
-}
-
-fn arguments() -> Result<Arguments, Box<dyn Error>> {
-    let mut read = Arguments {
-        addr: "127.0.0.1:8080".to_owned(),
-        store: None,
-    };
+/// Reads the configuration from the command line.
+fn config() -> Result<Config, Box<dyn Error>> {
+    let mut config = Config::builder();
     let mut args = lexopt::Parser::from_env();
     while let Some(arg) = args.next()? {
-        match arg {
-            lexopt::Arg::Long("addr") => read.addr = args.value()?.string()?,
-            lexopt::Arg::Long("store") => read.store = Some(args.value()?.string()?),
+        config = match arg {
+            lexopt::Arg::Long("addr") => config.set("mcp.tasks.http.addr", args.value()?.string()?),
+            lexopt::Arg::Long("front") => config.set("mcp.tasks.http.front", args.value()?.string()?),
+            lexopt::Arg::Long("store") => config.set("mcp.tasks.store.url", args.value()?.string()?),
             other => return Err(format!("{}\n{USAGE}", other.unexpected()).into()),
         }
     }
-    Ok(read)
+    Ok(config.build()?)
 }
 
 #[tokio::main]
@@ -57,12 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_writer(std::io::stderr)
         .with_max_level(tracing::Level::WARN)
         .init();
-    let arguments = arguments()?;
-    let mut config = Config::builder().set("mcp.tasks.http.addr", arguments.addr);
-    if let Some(store) = arguments.store {
-        config = config.set("mcp.tasks.store.url", store);
-    }
-    let runtime = TaskRuntime::builder().config(config.build()?).build()?;
+    let runtime = TaskRuntime::builder().config(config()?).build()?;
     let fixtures = Fixtures::new();
     Server::wrapping(runtime, move || fixtures.session())?
         .on_ready(|url| println!("listening on {url}"))

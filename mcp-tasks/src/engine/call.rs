@@ -112,14 +112,14 @@ impl Engine {
     /// The JSON-RPC error of the tool, `-32602` for a `requestState` that is not good or a body that does not repeat
     /// itself, or `-32603` when it panicked.
     pub(crate) async fn call(&self, mut call: SynchronousCall<'_>) -> Result<Answer, ErrorData> {
-        let arguments = Fingerprint::of("arguments", "", Some(&Value::Object(call.arguments.clone())));
         let caller = call.client.caller.shared_principal();
         let tool = call.tool.clone();
-        let binding = Binding {
+        // Only where there is a state: most calls ask nothing, and a hash of all arguments costs more than the rest.
+        let binding = |arguments: &Map<String, Value>| Binding {
             principal: caller.as_deref(),
             method: "tools/call",
             tool: &tool.name,
-            arguments,
+            arguments: Fingerprint::of("arguments", "", Some(&Value::Object(arguments.clone()))),
         };
         let mut early = BTreeMap::new();
         let mut round = match &mut call.channel {
@@ -132,13 +132,13 @@ impl Engine {
                 state: Some(state),
                 responses,
             } => {
-                let mut round = self.open_round(&binding, state, &tool).await?;
+                let mut round = self.open_round(&binding(&call.arguments), state, &tool).await?;
                 round.answer(responses);
                 // Each request says for itself what its client can be asked (2026-07-28, "Multi Round-Trip Requests",
                 // "Server Requirements").
                 round.refuse_what_is_beyond(&ClientCapabilities::new(call.client.capabilities.clone()));
                 if !round.open.is_empty() {
-                    return self.ask_in_rounds(&binding, round);
+                    return self.ask_in_rounds(&binding(&call.arguments), round);
                 }
                 round
             }
@@ -157,7 +157,7 @@ impl Engine {
                     // good as if the client had waited to be asked.
                     round.answer(&std::mem::take(&mut early));
                     if !round.open.is_empty() {
-                        return self.ask_in_rounds(&binding, round);
+                        return self.ask_in_rounds(&binding(&call.arguments), round);
                     }
                 }
                 Channel::Session(peer) => {

@@ -11,6 +11,7 @@ use super::birth::Birth;
 use super::driver::Ending;
 use super::write::REQUEST_PATIENCE;
 use super::{Engine, error_chain, lock};
+use crate::clock::Timer;
 use crate::descriptor::OnCrash;
 
 /// How often a lease is renewed in its time: one renewal may be lost, and another late, before it is over.
@@ -37,7 +38,10 @@ impl Engine {
             let wait = left.map_or(lease / RENEWALS, |left| left.min(lease / RENEWALS));
             // The clock counts whole milliseconds.
             let wait = wait.max(Duration::from_millis(1));
-            self.inner.clock.timer(self.now().saturating_add(wait)).await;
+            let timer = self.inner.clock.timer(self.now().saturating_add(wait));
+            if let Some(ending) = self.wait_or_lose(record, timer).await {
+                return ending;
+            }
             if birth.is_some_and(|birth| !birth.is_born()) {
                 // There is no record yet, and so nobody who could take it over.
                 lease_until = self.now().saturating_add(lease);
@@ -64,6 +68,35 @@ impl Engine {
                 }
                 Err(error) => {
                     tracing::warn!(error = %error_chain(&error), "the lease of an execution could not be renewed");
+                }
+            }
+        }
+    }
+
+    /// Waits for `timer`, and looks at the record whenever somebody else has written it. Returns how the run ends if it is
+    /// no longer this execution's: a cancellation on another node stops the work here at once.
+    async fn wait_or_lose(&self, record: &TaskRecord, mut timer: Timer) -> Option<Ending> {
+        let changed = lock(&self.inner.running)
+            .get(&record.task_id)
+            .map(|running| running.changed.clone())
+            .unwrap_or_default();
+        loop {
+            tokio::select! {
+                () = &mut timer => return None,
+                () = changed.notified() => {}
+            }
+            match self.inner.store.get(&record.task_id, self.now()).await {
+                Ok(Some(present)) if present.is_owned_by(record.execution.epoch) => {}
+                Ok(Some(present)) => {
+                    if present.status.is_terminal() {
+                        self.inner.quota.give_back(&present);
+                    }
+                    return Some(Ending::Fenced);
+                }
+                Ok(None) => return Some(Ending::Expired),
+                // The next renewal will tell.
+                Err(error) => {
+                    tracing::debug!(error = %error_chain(&error), "cannot tell whether the task went on elsewhere");
                 }
             }
         }
@@ -108,10 +141,12 @@ impl Engine {
     /// Starts what goes on beside requests, once, on the runtime that comes by first: removing what has expired, and
     /// taking over what other nodes left behind, at start-up and then once in every lease.
     pub(crate) fn start_background(&self) {
-        if self.inner.background.swap(true, Ordering::AcqRel) {
+        // Every request comes by: all but the first only read.
+        if self.inner.background.load(Ordering::Acquire) || self.inner.background.swap(true, Ordering::AcqRel) {
             return;
         }
         self.start_sweeping();
+        self.start_hearing();
         if self.inner.store.as_expired_leases().is_none() {
             return;
         }

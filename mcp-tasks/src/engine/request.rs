@@ -253,6 +253,8 @@ impl Engine {
         let running = Running {
             epoch: record.execution.epoch,
             token: token.clone(),
+            written: record.version,
+            changed: Arc::default(),
         };
         lock(&self.inner.running).insert(record.task_id.clone(), running);
         let engine = self.clone();

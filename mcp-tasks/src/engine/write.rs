@@ -7,7 +7,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 use mcp_tasks_core::{Change, StoreError, TaskId, TaskRecord, Updated};
 
-use super::{Engine, error_chain};
+use super::{Engine, error_chain, lock};
 
 /// How long a request waits for a store that cannot be reached: long enough for a lost acknowledgement or a restart of
 /// the store's connection, and shorter than clients wait for an answer.
@@ -70,10 +70,24 @@ impl Engine {
     ) -> Result<Option<Updated>, StoreError> {
         let write = self.write_id();
         let mutation = Arc::new(mutation);
-        patiently(patience, || {
+        let updated = patiently(patience, || {
             let mutation = mutation.clone();
             async move { self.inner.store.update(id, self.now(), write, mutation).await }
         })
-        .await
+        .await;
+        if let Ok(Some(updated)) = &updated
+            && updated.applied
+        {
+            self.wrote(&updated.record);
+        }
+        updated
+    }
+
+    /// Tells this node's listeners, who need not wait for the store to tell of it.
+    fn wrote(&self, record: &TaskRecord) {
+        if let Some(running) = lock(&self.inner.running).get_mut(&record.task_id) {
+            running.written = running.written.max(record.version);
+        }
+        self.inner.watchers.touch(&record.task_id);
     }
 }

@@ -1,22 +1,20 @@
 //! Serving over Streamable HTTP.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn;
 use axum::serve::ListenerExt;
 use rmcp::ServerHandler;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, PATIENCE, Result, Server};
-use crate::task_server::TaskServer;
 
-mod name;
+mod front;
+
+use front::Front;
 
 /// Where MCP is served; what clients and the conformance suite expect of a server that says nothing else.
 const PATH: &str = "/mcp";
@@ -111,20 +109,7 @@ impl<H: ServerHandler> Server<H> {
             config = config.with_allowed_origins(origins);
         }
         let layer = self.http.layer.take();
-        let require_name = settings.http_require_name;
-        let limit = config.max_request_body_bytes;
-        let (runtime, handler) = (self.runtime, self.handler);
-        let service = StreamableHttpService::new(
-            move || Ok(TaskServer::new(runtime.clone(), handler())),
-            Arc::new(LocalSessionManager::default()),
-            config,
-        );
-        let mut router = Router::new().route_service(PATH, service);
-        if !require_name {
-            router = router.layer(from_fn(move |request, next| name::fill_in(limit, request, next)));
-        } else {
-            router = router.layer(from_fn(name::warn));
-        }
+        let router = Router::new().route_service(PATH, Front::new(self.runtime, self.handler, config));
         match layer {
             Some(Layer(change)) => change(router),
             None => router,

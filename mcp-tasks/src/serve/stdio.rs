@@ -1,17 +1,25 @@
 //! Serving over standard input and output.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rmcp::{ServerHandler, ServiceExt};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, Result, Server};
 use crate::task_server::TaskServer;
 
 mod input;
+mod listen;
+mod output;
 
 use input::Input;
+use listen::Subscriptions;
+use output::Output;
+
+/// How long the last lines may take to be read, once nothing more will be said.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 fn failed(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Transport {
@@ -31,15 +39,32 @@ pub(super) async fn serve<H: ServerHandler>(
 ) -> Result<Instant> {
     ready("stdio");
     let ended = Arc::new(OnceLock::new());
-    let input = Input::open(stop, ended.clone()).map_err(failed)?;
     let handler = TaskServer::new(server.runtime.clone(), (server.handler)());
-    match handler.serve((input, tokio::io::stdout())).await {
-        Ok(running) => {
-            running.waiting().await.map_err(failed)?;
-        }
+    let (lines, writing) = output::open();
+    let over = CancellationToken::new();
+    let subscriptions = {
+        let info = handler.get_info().server_info;
+        let beside = TaskServer::new(server.runtime.clone(), (server.handler)());
+        let engine = server.runtime.engine.clone();
+        Subscriptions::new(engine, info, lines.clone(), over.clone(), move |params| {
+            params.others(&beside)
+        })
+    };
+    let output = Output::new(lines, subscriptions.clone());
+    let input = Input::open(stop, ended.clone(), subscriptions, over.clone().drop_guard()).map_err(failed)?;
+    let served = match handler.serve((input, output)).await {
+        Ok(running) => running.waiting().await.map(|_| ()).map_err(failed),
         // A client that closes the pipe before it says anything ends the server as any other end of stdin does.
-        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => {}
-        Err(error) => return Err(failed(error)),
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(failed(error)),
+    };
+    over.cancel();
+    // What is said already goes out, unless the client does not read it.
+    match timeout(LAST_LINES, writing).await {
+        Ok(Ok(Err(error))) => tracing::debug!(%error, "stdout cannot be written to"),
+        Ok(_) => {}
+        Err(_) => tracing::warn!("stopping with lines that the client does not read"),
     }
+    served?;
     Ok(ended.get().copied().unwrap_or_else(Instant::now))
 }

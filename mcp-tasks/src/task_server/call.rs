@@ -1,18 +1,102 @@
 //! `tools/call`: its tool, its checks, and how it is carried.
 
+use std::sync::Arc;
+
 use mcp_tasks_core::{Decision, Json};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult};
-use rmcp::service::RequestContext;
+use rmcp::model::ProgressToken;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult, JsonObject};
+use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio_util::sync::CancellationToken;
 
 use super::admission::{Admission, admit};
 use super::declared::{declares_tasks, is_stateless};
 use super::{TaskServer, wire};
-use crate::engine::{Answer, Channel, Deferral, NewTask, Started, SynchronousCall};
+use crate::engine::{Answer, Channel, Client, Deferral, Engine, NewTask, Started, SynchronousCall};
+use crate::registry::RegisteredTool;
+
+/// A call of one of our tools, whichever way it came.
+#[derive(Debug)]
+pub(crate) struct ToolCall<'a> {
+    pub(crate) tool: &'a Arc<RegisteredTool>,
+    pub(crate) arguments: JsonObject,
+    pub(crate) client: Client,
+    pub(crate) channel: Channel,
+    /// Where `notifications/progress` go, if the client asked for them.
+    pub(crate) progress: Option<(Peer<RoleServer>, ProgressToken)>,
+    /// Fires when the client goes away.
+    pub(crate) gone: CancellationToken,
+}
+
+impl ToolCall<'_> {
+    /// Checks the call and carries it to its answer. Before anything is minted: the tool's guard agrees, the extension is
+    /// declared if it must be, the arguments fit, the quota has room.
+    ///
+    /// # Errors
+    /// The guard's, that of `declares`, and those of the engine.
+    pub(crate) async fn carry(
+        self,
+        engine: &Engine,
+        declares: impl FnOnce() -> Result<bool, ErrorData>,
+    ) -> Result<Answer, ErrorData> {
+        let tool = self.tool;
+        let (decision, deferral) = match admit(tool, &self.client.caller, declares, &self.arguments).await? {
+            Admission::Run { decision, deferral } => (decision, deferral),
+            Admission::Answered(result) => return Ok(Answer::Result(result)),
+        };
+        // A call that was begun as one is ended as one, also for a client that declares tasks only now: what it was told and
+        // did so far is in its state.
+        let resumes = matches!(self.channel, Channel::Rounds { state: Some(_), .. });
+        if decision == Decision::Task && deferral == Deferral::Refused && !resumes {
+            let arguments = Json::of(&self.arguments)
+                .map_err(|error| ErrorData::invalid_params(format!("arguments: {error}"), None))?;
+            let new = NewTask {
+                tool,
+                arguments,
+                client: self.client,
+                before: None,
+            };
+            return match tool.grace {
+                None => engine.create(new).await.map(Answer::Task),
+                Some(grace) => Ok(match engine.start_with_grace(new, grace, self.gone).await? {
+                    Started::Result(result) => Answer::Result(result),
+                    Started::Task(record) => Answer::Task(record),
+                }),
+            };
+        }
+        let call = SynchronousCall {
+            tool,
+            arguments: self.arguments,
+            client: self.client,
+            channel: self.channel,
+            deferral,
+            progress: self.progress,
+            cancelled: self.gone.child_token(),
+        };
+        engine.call(call).await
+    }
+}
+
+/// The answer as rmcp has it.
+///
+/// # Errors
+/// When a question cannot be shown.
+pub(crate) fn response(answer: Answer) -> Result<CallToolResponse, ErrorData> {
+    Ok(match answer {
+        Answer::Result(result) => (*result).into(),
+        Answer::Task(record) => CreateTaskResult::new(wire::task(&record)).into(),
+        Answer::InputRequired { open, state } => {
+            InputRequiredResult::new(Some(wire::input_requests(&open)?), Some(state)).into()
+        }
+    })
+}
+
+/// `-32602` for a tool that nobody has.
+fn unknown_tool(name: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("Unknown tool: {name}"), None)
+}
 
 impl<H: ServerHandler> TaskServer<H> {
-    /// Before anything is minted: the tool exists, its guard agrees, the extension is declared if it must be, the
-    /// arguments fit, the quota has room.
     pub(super) async fn call(
         &self,
         request: CallToolRequestParams,
@@ -23,38 +107,8 @@ impl<H: ServerHandler> TaskServer<H> {
             if self.inner.get_info().capabilities.tools.is_some() {
                 return self.inner.call_tool(request, context).await;
             }
-            return Err(ErrorData::invalid_params(
-                format!("Unknown tool: {}", request.name),
-                None,
-            ));
+            return Err(unknown_tool(&request.name));
         };
-        let client = self.client(&context);
-        let arguments = request.arguments.unwrap_or_default();
-        let declares = || declares_tasks(&context);
-        let (decision, deferral) = match admit(tool, &client.caller, declares, &arguments).await? {
-            Admission::Run { decision, deferral } => (decision, deferral),
-            Admission::Answered(result) => return Ok((*result).into()),
-        };
-        // A call that was begun as one is ended as one, also for a client that declares tasks only now: what it was told and
-        // did so far is in its state.
-        let resumes = request.request_state.is_some();
-        if decision == Decision::Task && deferral == Deferral::Refused && !resumes {
-            let arguments =
-                Json::of(&arguments).map_err(|error| ErrorData::invalid_params(format!("arguments: {error}"), None))?;
-            let new = NewTask {
-                tool,
-                arguments,
-                client,
-                before: None,
-            };
-            return match tool.grace {
-                None => Ok(CreateTaskResult::new(wire::task(&*engine.create(new).await?)).into()),
-                Some(grace) => Ok(match engine.start_with_grace(new, grace, context.ct.clone()).await? {
-                    Started::Result(result) => (*result).into(),
-                    Started::Task(record) => CreateTaskResult::new(wire::task(&record)).into(),
-                }),
-            };
-        }
         let channel = if is_stateless(&context) {
             let responses = wire::responses(request.input_responses.unwrap_or_default());
             Channel::Rounds {
@@ -68,22 +122,14 @@ impl<H: ServerHandler> TaskServer<H> {
             .meta
             .get_progress_token()
             .map(|token| (context.peer.clone(), token));
-        let cancelled = context.ct.child_token();
-        let call = SynchronousCall {
+        let call = ToolCall {
             tool,
-            arguments,
-            client,
+            arguments: request.arguments.unwrap_or_default(),
+            client: self.client(&context),
             channel,
-            deferral,
             progress,
-            cancelled,
+            gone: context.ct.clone(),
         };
-        Ok(match engine.call(call).await? {
-            Answer::Result(result) => (*result).into(),
-            Answer::Task(record) => CreateTaskResult::new(wire::task(&record)).into(),
-            Answer::InputRequired { open, state } => {
-                InputRequiredResult::new(Some(wire::input_requests(&open)?), Some(state)).into()
-            }
-        })
+        response(call.carry(engine, || declares_tasks(&context)).await?)
     }
 }

@@ -11,7 +11,7 @@ use crate::caller::{Caller, Guard};
 use crate::engine::Client;
 use crate::error::missing_capability;
 
-const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// `-32010`: the protocol has no code for a caller who is known and may not.
 const FORBIDDEN: ErrorCode = ErrorCode(-32010);
@@ -62,6 +62,13 @@ fn is_traceparent(text: &str) -> bool {
 /// The longest `tracestate` that is kept, in bytes: what every vendor must hand on.
 const MOST_TRACESTATE: usize = 512;
 
+/// What is kept of a request's trace context.
+pub(crate) fn trace_context(parent: Option<&str>, state: Option<&str>) -> Option<TraceContext> {
+    let parent = parent.filter(|parent| is_traceparent(parent))?;
+    let state = state.filter(|state| state.len() <= MOST_TRACESTATE);
+    Some(TraceContext::new(parent.into(), state.map(Into::into)))
+}
+
 /// `-32021`: the request does not declare the extension.
 pub(super) fn extension_required(message: &'static str) -> ErrorData {
     missing_capability(message, json!({"extensions": {TASKS_EXTENSION_ID: {}}}))
@@ -72,16 +79,21 @@ pub(super) fn require_extension(context: &RequestContext<RoleServer>) -> Result<
     if declares_tasks(context)? {
         return Ok(());
     }
-    Err(extension_required(
+    Err(undeclared())
+}
+
+/// `-32021` for a request about tasks that does not declare the extension.
+pub(crate) fn undeclared() -> ErrorData {
+    extension_required(
         "Missing required client capability: declare the extension io.modelcontextprotocol/tasks in this request's _meta",
-    ))
+    )
 }
 
 /// Asks a tool's guard.
 ///
 /// # Errors
 /// `-32010` with the guard's reason.
-pub(super) async fn ask_guard(guard: Option<Guard>, caller: &Caller) -> Result<(), ErrorData> {
+pub(crate) async fn ask_guard(guard: Option<Guard>, caller: &Caller) -> Result<(), ErrorData> {
     let Some(guard) = guard else { return Ok(()) };
     guard(caller)
         .await
@@ -89,12 +101,18 @@ pub(super) async fn ask_guard(guard: Option<Guard>, caller: &Caller) -> Result<(
 }
 
 impl<H: ServerHandler> TaskServer<H> {
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(clippy::unused_self, reason = "on stdio callers are anonymous")
+    )]
     pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        self.runtime
-            .principal
-            .as_ref()
-            .and_then(|read| read(&context.extensions))
-            .map_or_else(Caller::anonymous, Caller::from_principal)
+        #[cfg(feature = "http")]
+        if let Some(request) = context.extensions.get::<http::request::Parts>() {
+            return self.runtime.caller(request);
+        }
+        #[cfg(not(feature = "http"))]
+        let _ = context;
+        Caller::anonymous()
     }
 
     pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> Client {
@@ -104,17 +122,7 @@ impl<H: ServerHandler> TaskServer<H> {
         };
         // Both are JSON objects already, which have a JSON form.
         let capabilities = declared.unwrap_or_else(|_| Json::from(serde_json::value::RawValue::NULL.to_owned()));
-        let trace = context
-            .meta
-            .get_traceparent()
-            .filter(|parent| is_traceparent(parent))
-            .map(|parent| {
-                let state = context
-                    .meta
-                    .get_tracestate()
-                    .filter(|state| state.len() <= MOST_TRACESTATE);
-                TraceContext::new(parent.into(), state.map(Into::into))
-            });
+        let trace = trace_context(context.meta.get_traceparent(), context.meta.get_tracestate());
         Client {
             caller: self.caller(context),
             capabilities,

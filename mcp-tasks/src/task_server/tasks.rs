@@ -1,12 +1,31 @@
 //! `tasks/get`, `tasks/update` and `tasks/cancel` (Tasks extension, SEP-2663).
 
-use mcp_tasks_core::TaskId;
+use std::collections::BTreeMap;
+
+use mcp_tasks_core::{Json, TaskId, TaskRecord};
 use rmcp::model::{CancelTaskParams, ErrorCode, GetTaskParams, GetTaskResult, UpdateTaskParams};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::declared::{ask_guard, require_extension};
 use super::{TaskServer, wire};
+use crate::engine::{Client, Engine};
+
+/// Takes in answers for a task that was looked up for their giver. The guard of the task's tool is asked first.
+///
+/// # Errors
+/// The guard's, and those of the engine.
+pub(crate) async fn take_answers(
+    engine: &Engine,
+    record: &TaskRecord,
+    client: &Client,
+    responses: BTreeMap<String, Json>,
+) -> Result<(), ErrorData> {
+    if let Some(tool) = engine.registry().get(&record.tool) {
+        ask_guard(tool.guard, &client.caller).await?;
+    }
+    engine.answer(&record.task_id, client, responses).await
+}
 
 impl<H: ServerHandler> TaskServer<H> {
     /// Whether a task we do not know may be one of the wrapped handler's.
@@ -45,11 +64,7 @@ impl<H: ServerHandler> TaskServer<H> {
             }
             Err(error) => return Err(error),
         };
-        if let Some(tool) = engine.registry().get(&record.tool) {
-            ask_guard(tool.guard, &client.caller).await?;
-        }
-        let responses = wire::responses(request.input_responses);
-        engine.answer(&id, &client, responses).await
+        take_answers(engine, &record, &client, wire::responses(request.input_responses)).await
     }
 
     pub(super) async fn task_cancel(

@@ -1,13 +1,15 @@
-//! Records as the wire has them.
+//! Records as the wire has them: for rmcp in its types, and straight as JSON, which says the same in the same bytes.
 
 use std::collections::BTreeMap;
 
-use mcp_tasks_core::{InputRequest, Json, TaskRecord, TaskStatus};
+use mcp_tasks_core::{InputRequest, Json, TaskId, TaskRecord, TaskStatus, Timestamp};
 use rmcp::ErrorData;
 use rmcp::model::{
     DetailedTask, GetTaskResult, InputRequests, InputResponses, Task, TaskPayload, TaskStatus as WireStatus,
 };
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 /// The operational data of a task (Tasks extension, "Tasks").
 pub(super) fn task(record: &TaskRecord) -> Task {
@@ -48,6 +50,106 @@ pub(super) fn detailed(record: &TaskRecord) -> Result<GetTaskResult, ErrorData> 
     Ok(GetTaskResult::new(DetailedTask::new(task(record), payload)))
 }
 
+/// A record as JSON, its members in the order in which rmcp's types have them. What a record holds as JSON is copied as it
+/// is, and neither read nor printed anew.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TaskJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    /// Of a notification.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
+    task_id: &'a TaskId,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_message: Option<&'a str>,
+    created_at: Timestamp,
+    last_updated_at: Timestamp,
+    ttl_ms: Option<u64>,
+    poll_interval_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_requests: Option<BTreeMap<&'a str, &'a Json>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Json>,
+}
+
+impl<'a> TaskJson<'a> {
+    /// The operational data alone.
+    fn seed(record: &'a TaskRecord) -> Self {
+        Self {
+            result_type: None,
+            meta: None,
+            task_id: &record.task_id,
+            status: record.status.as_str(),
+            status_message: record.status_message.as_deref(),
+            created_at: record.created_at,
+            last_updated_at: record.last_updated_at,
+            ttl_ms: record.ttl_ms,
+            poll_interval_ms: record.poll_interval_ms,
+            input_requests: None,
+            result: None,
+            error: None,
+        }
+    }
+
+    /// The task with what its status carries (Tasks extension, "Task Polling").
+    fn detailed(record: &'a TaskRecord) -> Result<Self, ErrorData> {
+        let mut task = Self::seed(record);
+        match record.status {
+            TaskStatus::InputRequired => {
+                let open = record.open.iter().map(|asked| (&*asked.key, &asked.request));
+                task.input_requests = Some(open.collect());
+            }
+            TaskStatus::Completed => task.result = Some(object(record.result.as_ref())?),
+            TaskStatus::Failed => task.error = Some(object(record.error.as_ref())?),
+            _ => {}
+        }
+        Ok(task)
+    }
+
+    /// The result of the call that created the task.
+    pub(crate) fn created(record: &'a TaskRecord) -> Self {
+        Self {
+            result_type: Some("task"),
+            ..Self::seed(record)
+        }
+    }
+
+    /// The result of `tasks/get`.
+    ///
+    /// # Errors
+    /// `-32603` for a record that holds what cannot be shown.
+    pub(crate) fn polled(record: &'a TaskRecord) -> Result<Self, ErrorData> {
+        Ok(Self {
+            result_type: Some("complete"),
+            ..Self::detailed(record)?
+        })
+    }
+
+    /// The params of `notifications/tasks`.
+    ///
+    /// # Errors
+    /// As [`polled`](Self::polled).
+    pub(crate) fn notified(record: &'a TaskRecord, meta: &'a RawValue) -> Result<Self, ErrorData> {
+        Ok(Self {
+            meta: Some(meta),
+            ..Self::detailed(record)?
+        })
+    }
+}
+
+/// A member that has to be there, and an object.
+fn object(json: Option<&Json>) -> Result<&Json, ErrorData> {
+    match json {
+        Some(json) if json.get().starts_with('{') => Ok(json),
+        Some(_) => Err(unusable("a member is no object")),
+        None => Err(unusable("a member is missing")),
+    }
+}
+
 /// Questions under their keys.
 pub(super) fn input_requests(open: &[InputRequest]) -> Result<InputRequests, ErrorData> {
     open.iter()
@@ -56,7 +158,7 @@ pub(super) fn input_requests(open: &[InputRequest]) -> Result<InputRequests, Err
 }
 
 /// Answers under their keys, as text.
-pub(super) fn responses(responses: InputResponses) -> BTreeMap<String, Json> {
+pub(crate) fn responses(responses: InputResponses) -> BTreeMap<String, Json> {
     // A `Value` has a JSON form.
     responses
         .into_iter()

@@ -32,6 +32,7 @@ pub(crate) fn command(env: &[(&str, &str)]) -> Command {
         .env_clear()
         // Coverage tools say through it where a process leaves its counts.
         .envs(std::env::vars().filter(|(name, _)| name.starts_with("LLVM_")))
+        .env("MCP_TASKS_HTTP_FRONT", crate::FRONT.to_string())
         .envs(env.iter().copied())
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .kill_on_drop(true)

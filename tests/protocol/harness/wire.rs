@@ -19,13 +19,13 @@ const V2025: &str = "2025-11-25";
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) fixture: Fixture,
-    transport: Transport,
+    pub(super) transport: Transport,
     era: Era,
     ids: AtomicU64,
 }
 
 #[derive(Debug)]
-enum Transport {
+pub(super) enum Transport {
     Http(reqwest::Client),
     Stdio(Stdio),
 }
@@ -124,7 +124,8 @@ impl Wire {
         }
     }
 
-    fn body(&self, request: &Request) -> Value {
+    /// The request as JSON.
+    pub(crate) fn body(&self, request: &Request) -> Value {
         let mut params = request.params.clone();
         if let Some(params) = params.as_object_mut() {
             let mut meta = request.meta.clone();
@@ -172,15 +173,27 @@ impl Wire {
     async fn exchange(&self, request: &Request) -> (Reply, HeaderMap) {
         let body = self.body(request);
         match &self.transport {
-            Transport::Http(_) => {
-                let mut headers = self.headers(&request.method, request.name().as_deref());
-                if let Some(user) = &request.user {
-                    headers.insert("x-test-user", HeaderValue::from_str(&user.to_string()).unwrap());
-                }
-                self.post(headers, body.to_string()).await
-            }
+            Transport::Http(_) => self.post(self.headers_of(request), body.to_string()).await,
             Transport::Stdio(stdio) => (stdio.ask(&body).await, HeaderMap::new()),
         }
+    }
+
+    fn headers_of(&self, request: &Request) -> HeaderMap {
+        let mut headers = self.headers(&request.method, request.name().as_deref());
+        if let Some(user) = &request.user {
+            headers.insert("x-test-user", HeaderValue::from_str(&user.to_string()).unwrap());
+        }
+        headers
+    }
+
+    /// Sends a request over HTTP and returns once the response begins.
+    pub(super) async fn send(&self, request: &Request) -> reqwest::Response {
+        let Transport::Http(client) = &self.transport else {
+            panic!("this is not HTTP");
+        };
+        let post = client.post(self.fixture.url()).headers(self.headers_of(request));
+        let sent = post.body(self.body(request).to_string()).send();
+        within("an HTTP response", sent).await.unwrap()
     }
 
     /// Posts any bytes, with these headers.
@@ -257,7 +270,7 @@ impl Wire {
 
 /// The client's ends of the pipes.
 #[derive(Debug)]
-struct Stdio {
+pub(super) struct Stdio {
     stdin: tokio::sync::Mutex<Option<ChildStdin>>,
     shared: Arc<Shared>,
 }

@@ -1,0 +1,315 @@
+//! `subscriptions/listen` with `taskIds` (Tasks extension, "Task Status Notifications"): what is said, whatever carries it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use mcp_tasks_core::{TaskId, TaskRecord};
+use rmcp::model::{Implementation, SubscriptionFilter};
+use rmcp::{ErrorData, ServerHandler};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+
+use super::capabilities::Known;
+use super::message::{Id, Meta, Object, REVISION};
+use crate::Caller;
+use crate::engine::{Engine, Heard, TaskListener};
+use crate::task_server::TaskServer;
+use crate::task_server::declared::undeclared;
+use crate::task_server::wire::TaskJson;
+
+/// The method that opens a subscription.
+pub(super) const LISTEN: &str = "subscriptions/listen";
+
+/// The notification that a subscription begins with.
+pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+/// After how long without a notification a stream shows that it is alive: what rmcp has for its own.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// The params of a request to listen.
+#[derive(Debug, Deserialize)]
+pub(super) struct Params<'a> {
+    #[serde(rename = "_meta", borrow)]
+    meta: Meta<'a>,
+    #[serde(borrow)]
+    notifications: &'a RawValue,
+}
+
+/// What a client wants to hear of from us. Whatever else stands there is rmcp's to look at.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter<'a> {
+    #[serde(default, borrow)]
+    task_ids: Option<&'a RawValue>,
+}
+
+/// Whether a request to listen is about tasks, and may listen to them.
+#[derive(Debug)]
+pub(super) enum Wanted<'a> {
+    /// It is not for us.
+    Nothing,
+    /// These tasks.
+    Tasks(Vec<Cow<'a, str>>),
+    /// It is answered with an error.
+    Refused(ErrorData),
+}
+
+#[derive(Deserialize)]
+struct Ids<'a>(#[serde(borrow)] Vec<Name<'a>>);
+
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Params<'a> {
+    /// What is wanted of us.
+    pub(super) fn wanted(&self, known: &Known) -> Wanted<'a> {
+        if self.meta.version != REVISION {
+            return Wanted::Nothing;
+        }
+        let filter = serde_json::from_str::<Object<Filter<'a>>>(self.notifications.get());
+        let (Ok(Object(filter)), Some(declared)) = (filter, known.look(self.meta.capabilities)) else {
+            return Wanted::Nothing;
+        };
+        let Some(ids) = filter.task_ids else {
+            return Wanted::Nothing;
+        };
+        if !declared.tasks {
+            return Wanted::Refused(undeclared());
+        }
+        match serde_json::from_str::<Ids<'a>>(ids.get()) {
+            Ok(Ids(ids)) if ids.is_empty() => Wanted::Nothing,
+            Ok(Ids(ids)) => Wanted::Tasks(ids.into_iter().map(|name| name.0).collect()),
+            Err(_) => Wanted::Refused(ErrorData::invalid_params(
+                "Invalid params: taskIds is a list of task ids",
+                None,
+            )),
+        }
+    }
+}
+
+impl Params<'_> {
+    /// What else of the filter `handler` serves; empty if nothing. It is what rmcp acknowledges.
+    pub(super) fn others<H: ServerHandler>(&self, handler: &TaskServer<H>) -> Map<String, Value> {
+        let Ok(requested) = serde_json::from_str::<SubscriptionFilter>(self.notifications.get()) else {
+            return Map::new();
+        };
+        let Some(candidate) = handler.accepted_subscription_filter(&requested) else {
+            return Map::new();
+        };
+        let advertised = requested.supported_by(&handler.get_info().capabilities);
+        let accepted = requested.intersection(&candidate).intersection(&advertised);
+        match serde_json::to_value(&accepted) {
+            Ok(Value::Object(accepted)) => accepted,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// What goes out next.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// A JSON-RPC message, in one line.
+    Message(Vec<u8>),
+    /// The last one: the response to the request to listen.
+    Closed(Vec<u8>),
+    /// Nothing for a while: time to show that the stream is alive.
+    Quiet,
+}
+
+/// A subscription that was opened.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    listener: TaskListener,
+    id: Id<'static>,
+    /// Names the subscription in everything that is said in it.
+    meta: Box<RawValue>,
+    server: Implementation,
+    /// What else of the filter is acknowledged.
+    others: Map<String, Value>,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Opened,
+    Acknowledged,
+    Closed,
+}
+
+#[derive(Serialize)]
+struct Notification<'a, P> {
+    jsonrpc: &'static str,
+    method: &'static str,
+    params: &'a P,
+}
+
+impl<'a, P> Notification<'a, P> {
+    const fn new(method: &'static str, params: &'a P) -> Self {
+        Self {
+            jsonrpc: "2.0",
+            method,
+            params,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Acknowledged<'a> {
+    #[serde(rename = "_meta")]
+    meta: &'a RawValue,
+    notifications: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Closed<'a> {
+    result_type: &'static str,
+    #[serde(rename = "_meta")]
+    meta: ClosedMeta<'a>,
+}
+
+#[derive(Serialize)]
+struct ClosedMeta<'a> {
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+    id: &'a Id<'static>,
+    #[serde(rename = "io.modelcontextprotocol/serverInfo")]
+    server: &'a Implementation,
+}
+
+#[derive(Serialize)]
+struct SubscriptionMeta<'a> {
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+    id: &'a Id<'static>,
+}
+
+impl Subscription {
+    /// Begins to listen to those of the tasks that are there and the caller's.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn open(
+        engine: &Engine,
+        id: Id<'static>,
+        ids: &[Cow<'_, str>],
+        caller: Caller,
+        server: Implementation,
+    ) -> Result<Self, ErrorData> {
+        let listener = engine.listen(ids.iter().map(|id| &**id), caller).await?;
+        let meta = to_raw_value(&SubscriptionMeta { id: &id }).map_err(|error| unsayable(&error))?;
+        Ok(Self {
+            listener,
+            id,
+            meta,
+            server,
+            others: Map::new(),
+            stage: Stage::Opened,
+        })
+    }
+
+    /// Acknowledges these parts of the filter too, which somebody else serves.
+    pub(super) fn beside(mut self, others: Map<String, Value>) -> Self {
+        self.others = others;
+        self
+    }
+
+    /// The next thing to say, the acknowledgement first; `None` once all is said.
+    ///
+    /// Not cancel safe.
+    pub(super) async fn next(&mut self) -> Option<Said> {
+        loop {
+            match self.stage {
+                Stage::Opened => {
+                    self.stage = Stage::Acknowledged;
+                    return Some(Said::Message(self.acknowledgement()));
+                }
+                Stage::Closed => return None,
+                Stage::Acknowledged => {}
+            }
+            match self.listener.next(QUIET).await {
+                Heard::Task(record) => match self.notification(&record) {
+                    Ok(message) => return Some(Said::Message(message)),
+                    // The log says why it cannot be shown; tasks/get has an error for it.
+                    Err(_) => continue,
+                },
+                Heard::Quiet => return Some(Said::Quiet),
+                Heard::Over => return Some(Said::Closed(self.close())),
+            }
+        }
+    }
+
+    fn acknowledgement(&self) -> Vec<u8> {
+        let granted = self.listener.granted().iter().map(TaskId::as_str);
+        let mut notifications = self.others.clone();
+        notifications.insert("taskIds".to_owned(), granted.collect());
+        let params = Acknowledged {
+            meta: &self.meta,
+            notifications,
+        };
+        line(&Notification::new(ACKNOWLEDGED, &params))
+    }
+
+    fn notification(&self, record: &TaskRecord) -> Result<Vec<u8>, ErrorData> {
+        let params = TaskJson::notified(record, &self.meta)?;
+        Ok(line(&Notification::new("notifications/tasks", &params)))
+    }
+
+    /// The response to the request to listen, which ends the subscription.
+    pub(super) fn close(&mut self) -> Vec<u8> {
+        self.stage = Stage::Closed;
+        line(&Response {
+            jsonrpc: "2.0",
+            id: &self.id,
+            result: Closed {
+                result_type: "complete",
+                meta: ClosedMeta {
+                    id: &self.id,
+                    server: &self.server,
+                },
+            },
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Response<'a, T> {
+    jsonrpc: &'static str,
+    id: &'a Id<'static>,
+    result: T,
+}
+
+#[cfg(feature = "stdio")]
+#[derive(Serialize)]
+struct Failure<'a> {
+    jsonrpc: &'static str,
+    id: &'a Id<'static>,
+    error: &'a ErrorData,
+}
+
+/// The message that refuses a request.
+#[cfg(feature = "stdio")]
+pub(super) fn refusal(id: &Id<'static>, error: &ErrorData) -> Vec<u8> {
+    line(&Failure {
+        jsonrpc: "2.0",
+        id,
+        error,
+    })
+}
+
+fn unsayable(error: &serde_json::Error) -> ErrorData {
+    tracing::error!(%error, "a subscription cannot be opened");
+    ErrorData::internal_error("Internal error", None)
+}
+
+/// A message without line breaks, which end a message on both transports. In JSON they can stand between tokens alone,
+/// where a blank says the same.
+fn line(message: &impl Serialize) -> Vec<u8> {
+    // Numbers, text, and JSON that is kept as text: they have a JSON form.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    for byte in &mut line {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    line
+}
