@@ -343,6 +343,7 @@ async fn every_call_comes_to_the_same() {
                 "sleep",
                 "stubborn",
                 "observe",
+                "measure_and_wait",
                 "explode_when_dropped",
                 "advance",
                 "fickle",
