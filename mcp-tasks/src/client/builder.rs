@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Command;
 
 use super::connection::{Local, Progress, causes, is_modern, refused_connection};
-use super::wire::{self, Lines};
+use super::wire::{self, Handshake, Lines};
 use super::{Answering, ClientError, Inner, InputHandler, Observer, Pacing, TaskClient, TaskEvent, TransportError};
 use crate::{Clock, SystemClock};
 
@@ -220,6 +220,7 @@ impl TaskClientBuilder {
             config: ClientConfig::new(capabilities, self.name.clone()),
             progress: progress.clone(),
         };
+        let transport = Handshake(transport.into_transport());
         let connecting = serve_client_with_lifecycle(local, transport, self.lifecycle.clone());
         let service = tokio::time::timeout(self.connect_timeout, connecting)
             .await
