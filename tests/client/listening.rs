@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mcp_tasks::client::TaskClient;
+use mcp_tasks::client::{ClientError, TaskClient, ToolCall};
 use serde_json::{Value, json};
 
-use crate::harness::{Reply, Script, Served, User, created, done, task, working};
+use crate::harness::{Fixture, Reply, Script, Served, User, created, done, task, within, working};
 
 fn acknowledged(ids: Value) -> Value {
     json!({"method": "notifications/subscriptions/acknowledged", "params": {"notifications": {"taskIds": ids}}})
@@ -151,4 +151,33 @@ async fn questions_are_told_over_http() {
         .unwrap();
     assert_eq!(result.text(), "done");
     assert_eq!(user.asked(), ["roots"]);
+}
+
+/// Our server's tasks come to their end whether it tells of them or is asked: work, questions, and a cancel by another.
+#[tokio::test]
+async fn our_own_server_is_listened_to_or_asked() {
+    let server = Fixture::http(&[("MCP_TASKS_DEFAULT_POLL_INTERVAL", "PT1S")]).await;
+    let user = User::new();
+    let builder = TaskClient::builder().input(user.clone());
+    let client = builder.connect_http(server.url()).await.unwrap();
+    let gated = client.call_and_wait("wait", json!({"gate": "g"}));
+    let opening = async {
+        // After the subscription, if there is one, or before it: either way nothing is missed.
+        client.call("open", json!({"gate": "g"})).await.unwrap();
+    };
+    let (result, ()) = within("the result", async { tokio::join!(gated, opening) }).await;
+    assert_eq!(result.unwrap().text(), "passed g");
+    let result = within("the answers", client.call_and_wait("ask_twice", json!({}))).await;
+    assert_eq!(result.unwrap().text(), "yes yes");
+    assert_eq!(user.asked(), ["First?", "Second?"]);
+    let ToolCall::Deferred(mut task) = client.call("sleep", json!({})).await.unwrap() else {
+        panic!("no task")
+    };
+    let id = task.id();
+    let (error, ()) = within("the end", async {
+        tokio::join!(task.wait(), async { client.cancel(&id).await.unwrap() })
+    })
+    .await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, ClientError::Cancelled { .. }), "{error:?}");
 }

@@ -12,6 +12,8 @@ mod http;
 mod lifecycle;
 mod listening;
 mod memory;
+mod odd;
 mod pace;
 mod processes;
 mod published;
+mod raw;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-use mcp_tasks::client::{ClientError, ToolCall};
+use mcp_tasks::client::{ClientError, TaskClient, ToolCall};
 use rmcp::service::ClientLifecycleMode;
 use serde_json::json;
 
@@ -27,6 +27,7 @@ impl FastMcp {
         let mut child = Command::new(python)
             .arg(script("server.py"))
             .env_remove("FASTMCP_DOCKET_URL")
+            .env("FASTMCP_LOG_LEVEL", "ERROR")
             .current_dir(env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -74,6 +75,12 @@ async fn results_come_at_once_or_as_tasks() {
     assert_eq!(ended.structured(), Some(&json!({"result": "Hello, Ada!"})));
     let done = result(&client, "deferred", json!({"steps": 2})).await.unwrap();
     assert_eq!(done, "did 2 steps");
+    // At the pace that the server suggests, with a first look before it.
+    let patient = connected(TaskClient::builder(), url).await;
+    assert_eq!(
+        result(&patient, "optional", json!({"name": "Bob"})).await.unwrap(),
+        "Hello, Bob!"
+    );
     super::does_not_know_what_it_does_not_know(&client).await;
 }
 
@@ -150,4 +157,32 @@ async fn a_client_of_2025_calls_the_same_tools() {
     );
     let error = client.call("deferred", json!({})).await.unwrap_err();
     assert!(matches!(error, ClientError::MissingCapability { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn tasks_are_seen_through_on_standard_streams() {
+    let Some(python) = python() else { return };
+    let mut command = tokio::process::Command::new(python);
+    command
+        .arg(script("server.py"))
+        .arg("stdio")
+        .env_remove("FASTMCP_DOCKET_URL")
+        .env("FASTMCP_LOG_LEVEL", "ERROR")
+        .current_dir(env!("CARGO_TARGET_TMPDIR"));
+    let user = User::new();
+    let builder = impatient().input(user.clone());
+    let client = within("the connection", builder.connect_command(command))
+        .await
+        .unwrap();
+    assert!(client.has_tasks());
+    let done = result(&client, "deferred", json!({"steps": 1})).await.unwrap();
+    assert_eq!(done, "did 1 steps");
+    let answered = result(&client, "question", json!({})).await.unwrap();
+    assert_eq!(answered, "the words are word and word");
+    assert_eq!(user.asked().len(), 2);
+    let mut task = started(&client, "slow", json!({})).await;
+    task.cancel().await.unwrap();
+    let error = within("the end", task.wait()).await.unwrap_err();
+    assert!(matches!(error, ClientError::Cancelled { .. }), "{error:?}");
+    within("the server ends", client.close()).await;
 }

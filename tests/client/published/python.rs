@@ -1,6 +1,8 @@
 //! The Python that FastMCP is installed in.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Says where it is.
 const VARIABLE: &str = "MCP_TASKS_FASTMCP_PYTHON";
@@ -11,6 +13,11 @@ const VARIABLE: &str = "MCP_TASKS_FASTMCP_PYTHON";
 /// # Panics
 /// In CI, where nothing may be skipped.
 pub(super) fn python() -> Option<PathBuf> {
+    static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(find);
+    PYTHON.clone()
+}
+
+fn find() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE) {
         return Some(named.into());
     }
@@ -25,7 +32,8 @@ pub(super) fn python() -> Option<PathBuf> {
              -r tests/fixtures/fastmcp/requirements.txt`, or name a Python that has it in {VARIABLE}, to run this test"
         );
         assert!(std::env::var_os("CI").is_none(), "{word}");
-        eprintln!("{word}");
+        // Not through the macro, whose words are shown for tests that fail.
+        let _ = writeln!(std::io::stderr(), "{word}");
     }
     found
 }
