@@ -1,10 +1,12 @@
 //! Being told instead of asking (Tasks, "Task Status Notifications").
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mcp_tasks::client::{ClientError, TaskClient, ToolCall};
+use mcp_tasks::client::{ClientError, TaskClient, TaskEvent, ToolCall};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::harness::{Fixture, Reply, Script, Served, User, created, done, task, within, working};
 
@@ -160,13 +162,22 @@ async fn our_own_server_is_listened_to_or_asked() {
     let user = User::new();
     let builder = TaskClient::builder().input(user.clone());
     let client = builder.connect_http(server.url()).await.unwrap();
-    let gated = client.call_and_wait("wait", json!({"gate": "g"}));
+    let at_work = Arc::new(Notify::new());
+    let heard = at_work.clone();
+    let observed = client.observed_by(move |event| {
+        if let TaskEvent::Status(task) = event
+            && task.status_message.is_some()
+        {
+            heard.notify_one();
+        }
+    });
+    let working = observed.call_and_wait("report_and_end", json!({"gate": "g"}));
     let opening = async {
-        // After the subscription, if there is one, or before it: either way nothing is missed.
+        at_work.notified().await;
         client.call("open", json!({"gate": "g"})).await.unwrap();
     };
-    let (result, ()) = within("the result", async { tokio::join!(gated, opening) }).await;
-    assert_eq!(result.unwrap().text(), "passed g");
+    let (result, ()) = within("the result", async { tokio::join!(working, opening) }).await;
+    assert_eq!(result.unwrap().text(), "the end");
     let result = within("the answers", client.call_and_wait("ask_twice", json!({}))).await;
     assert_eq!(result.unwrap().text(), "yes yes");
     assert_eq!(user.asked(), ["First?", "Second?"]);
