@@ -8,7 +8,7 @@ use futures::StreamExt;
 use mcp_tasks::client::{ClientError, Pacing, TaskClient, TaskClientBuilder};
 use serde_json::{Value, json};
 
-use crate::harness::{Reply, Script, created, done, within};
+use crate::harness::{Reply, Script, created, done, until, within};
 
 /// Over HTTP time is real, so everything is a hundred times as fast.
 fn hasty() -> TaskClientBuilder {
@@ -55,7 +55,36 @@ fn wrong_answers() -> Vec<Reply> {
         Reply::Refused(500, -32603),
         Reply::Http(200, "text/html", vec![], "<html>".to_owned()),
         Reply::Http(204, "text/plain", vec![], String::new()),
+        Reply::Http(202, "text/plain", vec![], String::new()),
+        Reply::Http(202, "application/json", vec![], String::new()),
+        Reply::Http(
+            200,
+            "application/json",
+            vec![("content-encoding", "gzip")],
+            "\u{1f}\u{8}".to_owned(),
+        ),
+        Reply::Http(
+            200,
+            "text/event-stream",
+            vec![("content-encoding", "br")],
+            "\u{1f}\u{8}".to_owned(),
+        ),
+        Reply::Http(200, "application/json;charset=\u{7f}", vec![], "{".to_owned()),
         Reply::Http(302, "text/plain", vec![("location", "/elsewhere")], String::new()),
+        Reply::Http(303, "text/plain", vec![("location", "/mcp")], String::new()),
+        Reply::Http(307, "text/plain", vec![], String::new()),
+        Reply::Http(
+            307,
+            "text/plain",
+            vec![("location", "http://127.0.0.1:1/mcp")],
+            String::new(),
+        ),
+        Reply::Http(
+            308,
+            "text/plain",
+            vec![("location", "gopher://example.com/")],
+            String::new(),
+        ),
         Reply::Http(401, "application/json", vec![], "{}".to_owned()),
         Reply::Http(401, "text/plain", vec![("www-authenticate", "Bearer")], String::new()),
         Reply::Http(403, "text/html", vec![], "<html>".to_owned()),
@@ -71,6 +100,20 @@ fn wrong_answers() -> Vec<Reply> {
         Reply::Trickle("text/event-stream"),
         Reply::Events(vec![], false),
         Reply::Events(vec![], true),
+        // A stream that wants to be gone on with at once, again and again.
+        Reply::Http(
+            200,
+            "text/event-stream",
+            vec![],
+            "id: 1\nretry: 0\ndata:\n\n".to_owned(),
+        ),
+        Reply::Http(
+            200,
+            "text/event-stream",
+            vec![],
+            "event: ping\ndata: 1\n\n: and so on\n\n".to_owned(),
+        ),
+        Reply::Http(200, "text/event-stream", vec![], "data: {\"jsonrpc\"".to_owned()),
         event("null", false),
         event("not json", true),
         event(r#"{"jsonrpc":"2.0","id":ID,"result":null}"#, true),
@@ -98,8 +141,9 @@ async fn a_wrong_answer_to_a_call_is_an_error() {
         let what = format!("{wrong:.200?}");
         let error = within(&what, served.client.call("tool", json!({}))).await.unwrap_err();
         assert!(!error.to_string().is_empty(), "{what}");
-        // A call may have been heard: it is not sent again.
+        // A call may have been heard: it is not sent again. Nor is its stream gone on with, which 2026-07-28 does not have.
         assert_eq!(served.asked("tools/call").len(), 1, "{what}");
+        assert_eq!(served.asked("GET").len(), 0, "{what}");
     })
     .await;
 }
@@ -154,6 +198,156 @@ async fn what_passes_is_waited_out() {
         let result = within(&what, served.client.call_and_wait("tool", json!({}))).await;
         assert_eq!(result.unwrap().text(), "done", "{what}");
     }
+}
+
+/// RFC 9110, section 15.4: a request goes where the server says if it stays the server's, and does so a few times.
+#[tokio::test(flavor = "multi_thread")]
+async fn redirects_are_followed_within_the_server_and_not_for_ever() {
+    for status in [307, 308] {
+        let redirected = Reply::Http(status, "text/plain", vec![("location", "/mcp/")], String::new());
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" if asked.before == 0 => redirected.clone(),
+            "tools/call" => Reply::Result(created()),
+            "tasks/get" if asked.before < 3 => redirected.clone(),
+            "tasks/get" => Reply::Result(done()),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.over_http(hasty().bearer("secret")).await;
+        let result = within("the result", served.client.call_and_wait("tool", json!({"a": 1}))).await;
+        assert_eq!(result.unwrap().text(), "done");
+        let asked = &served.asked("tools/call")[1];
+        assert_eq!(asked.params["arguments"], json!({"a": 1}));
+        assert_eq!(asked.headers["authorization"], "Bearer secret");
+    }
+    let script = Script::new(|asked| match asked.method.as_str() {
+        "tools/call" => Reply::Http(307, "text/plain", vec![("location", "/mcp")], String::new()),
+        _ => Reply::Error(-32601, "no"),
+    });
+    let served = script.over_http(hasty()).await;
+    let error = within("the end", served.client.call("tool", json!({})))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("HTTP 307"), "{error}");
+    assert_eq!(served.asked("tools/call").len(), 6);
+}
+
+/// What is meant for a server goes to no other, wherever it sends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_server_is_told_nothing() {
+    let other = Script::new(|_| Reply::Result(done()));
+    let url: &'static str = Box::leak(other.listen().await.into_boxed_str());
+    for status in [301, 302, 303, 307, 308] {
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" => Reply::Http(status, "text/plain", vec![("location", url)], String::new()),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.over_http(hasty()).await;
+        let error = within("the end", served.client.call("tool", json!({})))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, ClientError::Transport { .. }), "{error:?}");
+    }
+    assert_eq!(other.hits(), 0);
+}
+
+/// The same answer twice, or one that nobody asked for, is passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_come_twice_do_no_harm() {
+    let twice = |result: Value| {
+        let answer = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        let old = r#"{"jsonrpc":"2.0","id":0,"result":{}}"#.to_owned();
+        Reply::Events(vec![old, answer("ID"), answer("ID"), answer("99999")], false)
+    };
+    let script = Script::new(move |asked| match (asked.method.as_str(), asked.before) {
+        ("tools/call", _) => twice(created()),
+        ("tasks/get", 0..4) => twice(crate::harness::working()),
+        ("tasks/get", _) => twice(done()),
+        ("tasks/cancel", _) => twice(json!({"resultType": "complete", "_meta": {"a": 1}})),
+        _ => Reply::Error(-32601, "no"),
+    });
+    let served = script.over_http(hasty()).await;
+    for _ in 0..3 {
+        let result = within("the result", served.client.call_and_wait("tool", json!({}))).await;
+        assert_eq!(result.unwrap().text(), "done");
+        served.client.cancel(&mcp_tasks::TaskId::new("t1")).await.unwrap();
+    }
+}
+
+/// Our ids are numbers; servers that send them back as text or as `1.0` mean the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_come_back_in_other_spellings() {
+    for spelling in [r#""ID""#, "ID.0", "ID"] {
+        let answer = move |result: Value| format!(r#"{{"jsonrpc":"2.0","id":{spelling},"result":{result}}}"#);
+        let script = move |as_events| {
+            Script::new(move |asked| {
+                let answer = match asked.method.as_str() {
+                    "tools/call" => answer(created()),
+                    "tasks/get" => answer(done()),
+                    _ => return Reply::Error(-32601, "no"),
+                };
+                match as_events {
+                    true => Reply::Events(vec![answer], true),
+                    false => Reply::Text(answer),
+                }
+            })
+        };
+        for served in [
+            script(true).over_http(hasty()).await,
+            script(false).over_http(hasty()).await,
+            script(false).in_memory(hasty()).await,
+        ] {
+            let result = within(spelling, served.client.call_and_wait("tool", json!({}))).await;
+            assert_eq!(result.unwrap().text(), "done", "{spelling}");
+        }
+    }
+}
+
+/// A stream without an end, as fast as it can, ends with the request's time; and nobody goes on reading it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_ends_with_the_request() {
+    for event in [
+        ": still here\n\n",
+        "\n",
+        "id: 7\nretry: 0\n\n",
+        "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n",
+        "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n",
+    ] {
+        let script = Script::new(move |asked| match asked.method.as_str() {
+            "tools/call" => Reply::Flood(event),
+            _ => Reply::Error(-32601, "no"),
+        });
+        let served = script.clone().over_http(hasty()).await;
+        let error = within(event, served.client.call("tool", json!({}))).await.unwrap_err();
+        assert!(matches!(error, ClientError::Transport { .. }), "{event:?}: {error:?}");
+        until("nobody reads the stream", async || (script.floods() == 0).then_some(())).await;
+        served.client.tools().await.unwrap_err();
+    }
+}
+
+/// A server of 2025-11-25 may want a stream to be gone on with, and not in a loop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_ends_is_not_gone_on_with_in_a_loop() {
+    let script = Script::new(|asked| {
+        match asked.method.as_str() {
+        "initialize" => Reply::Http(
+            200,
+            "application/json",
+            vec![("mcp-session-id", "s1")],
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}}"#.to_owned(),
+        ),
+        // The stream of the call, the same one gone on with, and the one of the session.
+        "tools/call" | "GET" => Reply::Http(200, "text/event-stream", vec![], "id: 1\nretry: 0\ndata:\n\n".to_owned()),
+        _ => Reply::Refused(400, -32601),
+    }
+    });
+    let builder = hasty().lifecycle(rmcp::service::ClientLifecycleMode::Initialize);
+    let served = script.over_http(builder).await;
+    let error = within("the end", served.client.call("tool", json!({})))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ClientError::Transport { .. }), "{error:?}");
+    // Once a second, for two seconds and two streams, and some for a slow machine.
+    assert!(served.asked("GET").len() <= 12, "{}", served.asked("GET").len());
 }
 
 /// RFC 9110, section 10.2.3: a server that asks to be left alone is.
@@ -283,6 +477,17 @@ async fn wrong_lines_are_errors_too() {
         let error = served.client.call("tool", json!({})).await.unwrap_err();
         assert!(matches!(error, ClientError::Transport { .. }), "{line:?}: {error:?}");
     }
+    // A line that is no UTF-8, in front of the answer.
+    let script = Script::new(|asked| match asked.method.as_str() {
+        "tools/call" => Reply::Bytes(b"caf\xe9\n\xff\xfe\n".to_vec(), Box::new(Reply::Result(created()))),
+        "tasks/get" => Reply::Result(done()),
+        _ => Reply::Error(-32601, "no"),
+    });
+    let served = script.in_memory(TaskClient::builder()).await;
+    assert_eq!(
+        served.client.call_and_wait("tool", json!({})).await.unwrap().text(),
+        "done"
+    );
     let script = Script::new(|asked| match asked.method.as_str() {
         "tools/call" => Reply::Text("x".repeat(20 << 20)),
         _ => Reply::Error(-32601, "no"),

@@ -1,12 +1,14 @@
 //! Being told instead of asking (Tasks, "Task Status Notifications").
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mcp_tasks::client::TaskClient;
+use mcp_tasks::client::{ClientError, TaskClient, TaskEvent, ToolCall};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
-use crate::harness::{Reply, Script, Served, User, created, done, task, working};
+use crate::harness::{Fixture, Reply, Script, Served, User, created, done, task, within, working};
 
 fn acknowledged(ids: Value) -> Value {
     json!({"method": "notifications/subscriptions/acknowledged", "params": {"notifications": {"taskIds": ids}}})
@@ -151,4 +153,42 @@ async fn questions_are_told_over_http() {
         .unwrap();
     assert_eq!(result.text(), "done");
     assert_eq!(user.asked(), ["roots"]);
+}
+
+/// Our server's tasks come to their end whether it tells of them or is asked: work, questions, and a cancel by another.
+#[tokio::test]
+async fn our_own_server_is_listened_to_or_asked() {
+    let server = Fixture::http(&[("MCP_TASKS_DEFAULT_POLL_INTERVAL", "PT1S")]).await;
+    let user = User::new();
+    let builder = TaskClient::builder().input(user.clone());
+    let client = builder.connect_http(server.url()).await.unwrap();
+    let at_work = Arc::new(Notify::new());
+    let heard = at_work.clone();
+    let observed = client.observed_by(move |event| {
+        if let TaskEvent::Status(task) = event
+            && task.status_message.is_some()
+        {
+            heard.notify_one();
+        }
+    });
+    let working = observed.call_and_wait("report_and_end", json!({"gate": "g"}));
+    let opening = async {
+        at_work.notified().await;
+        client.call("open", json!({"gate": "g"})).await.unwrap();
+    };
+    let (result, ()) = within("the result", async { tokio::join!(working, opening) }).await;
+    assert_eq!(result.unwrap().text(), "the end");
+    let result = within("the answers", client.call_and_wait("ask_twice", json!({}))).await;
+    assert_eq!(result.unwrap().text(), "yes yes");
+    assert_eq!(user.asked(), ["First?", "Second?"]);
+    let ToolCall::Deferred(mut task) = client.call("sleep", json!({})).await.unwrap() else {
+        panic!("no task")
+    };
+    let id = task.id();
+    let (error, ()) = within("the end", async {
+        tokio::join!(task.wait(), async { client.cancel(&id).await.unwrap() })
+    })
+    .await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, ClientError::Cancelled { .. }), "{error:?}");
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
+use reqwest::Url;
+use reqwest::redirect::Policy;
 use rmcp::RoleClient;
 use rmcp::model::{ClientConfig, Implementation, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, Peer, serve_client_with_lifecycle};
@@ -14,12 +16,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Command;
 
 use super::connection::{Local, Progress, causes, is_modern, refused_connection};
-use super::wire::{self, Lines};
+use super::wire::{self, Handshake, Lines};
 use super::{Answering, ClientError, Inner, InputHandler, Observer, Pacing, TaskClient, TaskEvent, TransportError};
 use crate::{Clock, SystemClock};
 
 /// How long a host may take to accept a connection: longer than the retransmissions that a lost packet costs.
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// How many redirects one request follows. One is what a slash too many costs; a server that has more goes in circles.
+const MAX_REDIRECTS: usize = 5;
 
 /// Makes a [`TaskClient`].
 ///
@@ -138,12 +143,16 @@ impl TaskClientBuilder {
     /// Connects over Streamable HTTP. `https://` is TLS by rustls, with the certificates the system trusts and the provider of
     /// cryptography that the program has installed, or else reqwest's own.
     ///
+    /// A redirect is followed within the server, or from `http` to `https`, if it keeps the request as it is (307 and 308).
+    /// Arguments, answers, tokens and headers go nowhere else.
+    ///
     /// # Errors
     /// [`Transport`](ClientError::Transport) if the server cannot be reached or wants another token, and
     /// [`Protocol`](ClientError::Protocol) if it does not speak MCP.
     pub async fn connect_http(self, url: &str) -> Result<TaskClient, ClientError> {
         let client = reqwest::Client::builder()
             .connect_timeout(CONNECT)
+            .redirect(redirects())
             .user_agent(concat!("mcp-tasks/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| unreachable(format!("no HTTP client can be made: {}", causes(&error))))?;
@@ -218,6 +227,7 @@ impl TaskClientBuilder {
             config: ClientConfig::new(capabilities, self.name.clone()),
             progress: progress.clone(),
         };
+        let transport = Handshake(transport.into_transport());
         let connecting = serve_client_with_lifecycle(local, transport, self.lifecycle.clone());
         let service = tokio::time::timeout(self.connect_timeout, connecting)
             .await
@@ -264,9 +274,29 @@ fn unreachable(message: String) -> ClientError {
     ClientError::Transport { source, task: None }
 }
 
+fn redirects() -> Policy {
+    Policy::custom(|attempt| {
+        // The others would make a GET of it, which no server of the protocol takes for the same.
+        let keeps_the_request = matches!(attempt.status().as_u16(), 307 | 308);
+        let asked = attempt.previous();
+        let stays = asked.last().is_some_and(|from| is_same_place(from, attempt.url()));
+        match keeps_the_request && stays && asked.len() <= MAX_REDIRECTS {
+            true => attempt.follow(),
+            false => attempt.stop(),
+        }
+    })
+}
+
+/// Whether what is meant for the one may be sent to the other.
+fn is_same_place(from: &Url, to: &Url) -> bool {
+    let is_upgraded = (from.scheme(), to.scheme()) == ("http", "https");
+    let has_default_ports = from.port().is_none() && to.port().is_none();
+    from.origin() == to.origin() || (is_upgraded && has_default_ports && from.host() == to.host())
+}
+
 /// The URL as it may be stored: a password or a token in it may not.
 fn without_secrets(url: &str) -> String {
-    match reqwest::Url::parse(url) {
+    match Url::parse(url) {
         Ok(mut url) => {
             let _ = url.set_password(None);
             url.set_query(None);
@@ -287,5 +317,20 @@ mod tests {
         assert_eq!(stored, "https://user@example.com/mcp");
         let builder = TaskClient::builder().bearer("tell-nobody");
         assert!(!format!("{builder:?}").contains("tell-nobody"));
+    }
+
+    #[test]
+    fn redirects_stay_in_one_place() {
+        let same = |from, to| is_same_place(&Url::parse(from).unwrap(), &Url::parse(to).unwrap());
+        assert!(same("https://example.com/mcp", "https://example.com/mcp/"));
+        assert!(same("http://example.com/mcp", "https://example.com/mcp"));
+        for (from, to) in [
+            ("https://example.com/mcp", "http://example.com/mcp"),
+            ("https://example.com/mcp", "https://example.com:8443/mcp"),
+            ("http://example.com:8080/mcp", "https://example.com/mcp"),
+            ("https://example.com/mcp", "https://other.example.com/mcp"),
+        ] {
+            assert!(!same(from, to), "{from} to {to}");
+        }
     }
 }

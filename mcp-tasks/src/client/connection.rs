@@ -281,7 +281,13 @@ fn sending(error: &DynamicTransportError, is_open: bool) -> RequestError {
     let http = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
     match http {
         Some(StreamableHttpError::HttpStatus(error)) => {
-            failed.message = format!("the server answered with HTTP {}", error.status);
+            failed.message = match error.status {
+                300..=399 => format!(
+                    "the server sends the request to another place (HTTP {}), which is not followed: connect to that place",
+                    error.status
+                ),
+                status => format!("the server answered with HTTP {status}"),
+            };
             failed.status = Some(error.status);
             failed.retry_after = retry_after(error);
             failed.is_temporary = matches!(error.status, 408 | 425 | 429 | 500..=599);

@@ -3,6 +3,15 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::time::Instant;
+
+/// What stands for ever, where a time is too long for the clock: no process runs for a year to see the end of it.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// The instant that is so far behind another, however far that is.
+pub(super) fn after(from: Instant, time: Duration) -> Instant {
+    from.checked_add(time).unwrap_or(from + FOR_EVER)
+}
 
 /// How often a server is asked for a task, and how long one waits for it.
 ///
@@ -82,7 +91,7 @@ impl Pacing {
     }
 
     /// How long a server that cannot be reached is tried again while a task is waited for. Five minutes unless set. What
-    /// the server itself asks for with `Retry-After` does not count.
+    /// the server itself asks for with `Retry-After` does not count, up to an hour in all.
     #[must_use]
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -119,6 +128,9 @@ mod tests {
         assert_eq!(pacing.interval(ms(0)), Duration::from_millis(100));
         assert_eq!(pacing.interval(ms(5000)), Duration::from_secs(5));
         assert_eq!(pacing.interval(ms(u64::MAX)), Duration::from_secs(300));
+        let now = Instant::now();
+        assert_eq!(after(now, Duration::from_secs(1)), now + Duration::from_secs(1));
+        assert!(after(now, Duration::MAX) > now);
         let odd = pacing.bounds(Duration::from_secs(9), Duration::from_secs(1));
         assert_eq!(odd.interval(None), Duration::from_secs(9));
     }

@@ -1,15 +1,18 @@
 //! From a task to its result.
 
+mod trouble;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use backon::ExponentialBackoff;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
+use self::trouble::Trouble;
 use super::listen::{Listener, Told};
+use super::pace::after;
 use super::{
     ClientError, DetailedTask, Inner, InputError, InputNeeded, InputRequest, Observer, SavedTask, TaskEvent, TaskState,
     ToolResult,
@@ -58,8 +61,8 @@ pub(super) struct Wait<'a> {
     /// Looks since answers were sent, and how often they were sent again.
     stale_looks: u32,
     resendings: u32,
-    trouble: Option<(ExponentialBackoff, Instant)>,
-    sending_trouble: Option<(ExponentialBackoff, Instant)>,
+    trouble: Option<Trouble>,
+    sending_trouble: Option<Trouble>,
     last: Option<DetailedTask>,
 }
 
@@ -75,7 +78,7 @@ impl<'a> Wait<'a> {
             observer,
             saved,
             looking: None,
-            next_look: Instant::now() + first_look,
+            next_look: after(Instant::now(), first_look),
             listener: None,
             is_told: false,
             subscriptions: 0,
@@ -124,7 +127,7 @@ impl<'a> Wait<'a> {
                     self.listener = None;
                     self.is_told = false;
                     // What changed since it last told.
-                    self.next_look = self.next_look.min(Instant::now() + self.client.pacing.floor);
+                    self.next_look = self.next_look.min(after(Instant::now(), self.client.pacing.floor));
                     None
                 }
                 Next::Answered(answer) => {
@@ -168,7 +171,7 @@ impl<'a> Wait<'a> {
         } else {
             interval
         };
-        self.next_look = Instant::now() + interval;
+        self.next_look = after(Instant::now(), interval);
     }
 
     /// After a request that failed: when to try again, or that it is over.
@@ -188,17 +191,17 @@ impl<'a> Wait<'a> {
         } else {
             &mut self.trouble
         };
-        let (backoff, deadline) = trouble.get_or_insert_with(|| (pacing.backoff(), now + pacing.patience));
-        let backoff = backoff.next().unwrap_or(pacing.cap);
+        let trouble = trouble.get_or_insert_with(|| Trouble::new(pacing, now));
         let asked_for = source.retry_after.unwrap_or_default();
-        let after = backoff.max(asked_for).max(pacing.floor);
-        *deadline += asked_for;
-        if now >= *deadline {
+        let Some(pause) = trouble.pause(pacing, now, asked_for) else {
             return Err(error.of_task(self.saved));
-        }
-        tracing::debug!(%error, ?after, "a request about a task failed, it is tried again");
-        self.observer.tell(TaskEvent::Retrying { error: &error, after });
-        self.next_look = now + after;
+        };
+        tracing::debug!(%error, ?pause, "a request about a task failed, it is tried again");
+        self.observer.tell(TaskEvent::Retrying {
+            error: &error,
+            after: pause,
+        });
+        self.next_look = after(now, pause);
         Ok(())
     }
 
@@ -341,7 +344,7 @@ impl<'a> Wait<'a> {
                 self.observer.tell(TaskEvent::Saved(self.saved));
                 self.sending_trouble = None;
                 // What an answer sets going is often done at once.
-                self.next_look = Instant::now() + self.client.pacing.first_look;
+                self.next_look = after(Instant::now(), self.client.pacing.first_look);
                 Ok(())
             }
             // Answers can be sent twice, so the next look, which shows the question still, sends them again.

@@ -5,6 +5,7 @@
 //! them, so that each one is decoded here, by the request it answers. The same goes for notifications of a
 //! `subscriptions/listen`, whose task ids rmcp has no place for.
 
+mod handshake;
 mod http;
 mod lines;
 
@@ -12,6 +13,7 @@ use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, JsonRpcMes
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+pub(super) use self::handshake::Handshake;
 pub(super) use self::http::transport;
 pub(super) use self::lines::Lines;
 

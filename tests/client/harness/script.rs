@@ -1,13 +1,14 @@
 //! A server that does what a test says, in memory or over HTTP.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use mcp_tasks::client::{TaskClient, TaskClientBuilder};
@@ -33,7 +34,7 @@ pub(crate) enum Reply {
     Error(i64, &'static str),
     /// Nothing, for ever.
     Silence,
-    /// In memory: this line as it is. Over HTTP: this body with status 200.
+    /// In memory: this line. Over HTTP: this body with status 200. `ID` is the request's.
     Text(String),
     /// An error with an HTTP status of its own.
     Refused(u16, i64),
@@ -47,6 +48,10 @@ pub(crate) enum Reply {
     Large(&'static str, usize),
     /// Over HTTP: a byte now and then, for ever.
     Trickle(&'static str),
+    /// Over HTTP: this, again and again, as fast as it is read.
+    Flood(&'static str),
+    /// In memory: these bytes, and then the reply.
+    Bytes(Vec<u8>, Box<Reply>),
     /// Notifications, each after so many milliseconds, and then perhaps a result. In memory and over HTTP.
     Tell(Vec<(u64, Value)>, Option<Value>),
 }
@@ -58,6 +63,23 @@ type Act = dyn Fn(&Asked) -> Reply + Send + Sync;
 pub(crate) struct Script {
     act: Arc<Act>,
     log: Arc<Mutex<Vec<Asked>>>,
+    floods: Arc<AtomicUsize>,
+}
+
+/// A flood that goes on until this is dropped.
+struct Flooding(Arc<AtomicUsize>);
+
+impl Flooding {
+    fn start(script: &Script) -> Self {
+        script.floods.fetch_add(1, Ordering::SeqCst);
+        Self(script.floods.clone())
+    }
+}
+
+impl Drop for Flooding {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A server that runs, and what it was asked.
@@ -90,7 +112,18 @@ impl Script {
         Self {
             act: Arc::new(act),
             log: Arc::default(),
+            floods: Arc::default(),
         }
+    }
+
+    /// How many requests there were.
+    pub(crate) fn hits(&self) -> usize {
+        self.log.lock().unwrap().len()
+    }
+
+    /// How many floods go on.
+    pub(crate) fn floods(&self) -> usize {
+        self.floods.load(Ordering::SeqCst)
     }
 
     /// One that hands out a task and shows it like this, one after the other, the last one again and again.
@@ -160,8 +193,15 @@ impl Script {
                     let write = async |line: String| {
                         let _ = writer.lock().await.write_all(format!("{line}\n").as_bytes()).await;
                     };
+                    let reply = match reply {
+                        Reply::Bytes(bytes, then) => {
+                            let _ = writer.lock().await.write_all(&bytes).await;
+                            *then
+                        }
+                        other => other,
+                    };
                     match reply {
-                        Reply::Text(text) => write(text).await,
+                        Reply::Text(text) => write(text.replace("ID", &id.to_string())).await,
                         Reply::Tell(notifications, result) => {
                             for (after, notification) in notifications {
                                 tokio::time::sleep(Duration::from_millis(after)).await;
@@ -226,7 +266,13 @@ fn of_type(status: u16, content_type: &str, body: Body) -> Response {
     (status, [(header::CONTENT_TYPE, content_type)], body).into_response()
 }
 
-async fn serve(State(script): State<Script>, headers: HeaderMap, body: Bytes) -> Response {
+async fn serve(State(script): State<Script>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+    if method == Method::GET {
+        return match script.reply("GET", Value::Null, headers) {
+            Reply::Error(..) | Reply::Refused(..) => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+            reply => answered(&script, reply, Value::Null).await,
+        };
+    }
     let Ok(message) = serde_json::from_slice::<Value>(&body) else {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     };
@@ -236,8 +282,14 @@ async fn serve(State(script): State<Script>, headers: HeaderMap, body: Bytes) ->
     let Some(method) = message["method"].as_str() else {
         return StatusCode::ACCEPTED.into_response();
     };
+    let reply = script.reply(method, message["params"].clone(), headers);
+    answered(&script, reply, id).await
+}
+
+/// The reply to a request, over HTTP.
+async fn answered(script: &Script, reply: Reply, id: Value) -> Response {
     let json_body = |status, value: Value| of_type(status, "application/json", value.to_string().into());
-    match script.reply(method, message["params"].clone(), headers) {
+    match reply {
         Reply::Result(result) => json_body(200, response(&id, result)),
         Reply::Error(code, words) => json_body(200, error(&id, code, words)),
         Reply::Refused(status, code) => json_body(status, error(&id, code, "no")),
@@ -284,6 +336,15 @@ async fn serve(State(script): State<Script>, headers: HeaderMap, body: Bytes) ->
             });
             of_type(200, content_type, Body::from_stream(bytes))
         }
+        Reply::Flood(event) => {
+            let piece = Bytes::from(event.repeat(100));
+            let pieces = futures::stream::unfold(Flooding::start(script), move |going_on| {
+                let piece = piece.clone();
+                async move { Some((Ok::<_, std::io::Error>(piece), going_on)) }
+            });
+            of_type(200, "text/event-stream", Body::from_stream(pieces))
+        }
+        Reply::Bytes(..) => panic!("there is no such reply over HTTP"),
         Reply::Tell(notifications, result) => {
             let mut events = VecDeque::from_iter(
                 notifications

@@ -25,6 +25,10 @@ type Events = BoxStream<'static, std::result::Result<Sse, SseError>>;
 
 const SESSION: &str = "mcp-session-id";
 
+/// The shortest time between two attempts to go on with a stream that has ended, in milliseconds. A server may ask for
+/// none at all, and would be asked in a loop.
+const MIN_RETRY: u64 = 1000;
+
 /// The HTTP client.
 #[derive(Debug, Clone)]
 pub(in crate::client) struct Http(reqwest::Client);
@@ -91,10 +95,10 @@ impl Http {
                 }
                 message(&body?, &id).map(|message| StreamableHttpPostResponse::Json(message, None))
             }
-            Some("text/event-stream") if status.is_success() => Ok(StreamableHttpPostResponse::Sse(
-                events(response.bytes_stream(), mark, id),
-                None,
-            )),
+            Some("text/event-stream") if status.is_success() => {
+                let events = events(response.bytes_stream(), mark, id);
+                Ok(StreamableHttpPostResponse::Sse(calm(events, in_session), None))
+            }
             _ if !status.is_success() => Err(refused.into()),
             other => Err(StreamableHttpError::UnexpectedContentType(other.map(str::to_owned))),
         }
@@ -140,8 +144,8 @@ fn message(body: &[u8], id: &RequestId) -> Result<ServerJsonRpcMessage> {
     }
     if response_id(object).as_ref() != Some(id) {
         tracing::debug!(expected = %id, "the server answered under another id, or none");
-        object.insert("id".to_owned(), id.clone().into_json_value());
     }
+    object.insert("id".to_owned(), id.clone().into_json_value());
     wrap(&mut value);
     Ok(serde_json::from_value(value)?)
 }
@@ -164,17 +168,41 @@ where
         };
         if mark.take(&mut value) {
             event.data = None;
-        } else if value.get("result").is_some() {
-            wrap(&mut value);
-            event.data = Some(value.to_string());
-        } else if value.get("error").is_some() && value.get("id").is_none_or(Value::is_null) {
-            // The only request that this response can be for.
-            value["id"] = id.clone().into_json_value();
-            event.data = Some(value.to_string());
+            return event;
+        }
+        let Some(object) = value.as_object_mut() else {
+            return event;
+        };
+        if !object.contains_key("result") && !object.contains_key("error") {
+            return event;
+        }
+        match response_id(object) {
+            Some(other) if other != id => {
+                tracing::debug!(expected = %id, %other, "the server sent an answer that nobody here waits for");
+                event.data = None;
+            }
+            _ => {
+                object.insert("id".to_owned(), id.clone().into_json_value());
+                wrap(&mut value);
+                event.data = Some(value.to_string());
+            }
         }
         event
     };
     events.map(move |event| event.map(&ours)).boxed()
+}
+
+/// Events that cannot make rmcp go on with their stream more often than [`MIN_RETRY`] says, nor at all without a session:
+/// streams of 2026-07-28 cannot be gone on with (Streamable HTTP), whatever their events say.
+fn calm(events: Events, in_session: bool) -> Events {
+    let calmed = move |mut event: Sse| {
+        event.retry = event.retry.map(|retry| retry.max(MIN_RETRY));
+        if !in_session {
+            event.id = None;
+        }
+        event
+    };
+    events.map(move |event| event.map(&calmed)).boxed()
 }
 
 /// Counts what comes between two empty lines.
@@ -260,11 +288,19 @@ impl StreamableHttpClient for Http {
         headers: Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse> {
+        let in_session = session.is_some();
         let Some((mark, id)) = Whole::of(&message) else {
-            return self
+            let answer = self
                 .0
                 .post_message_with_response_limits(uri, message, session, token, headers, limits)
-                .await;
+                .await?;
+            return Ok(match answer {
+                StreamableHttpPostResponse::Sse(events, session) => {
+                    let in_session = in_session || session.is_some();
+                    StreamableHttpPostResponse::Sse(calm(events, in_session), session)
+                }
+                other => other,
+            });
         };
         let mut request = self
             .0
@@ -276,7 +312,6 @@ impl StreamableHttpClient for Http {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let in_session = session.is_some();
         if let Some(session) = session {
             request = request.header(SESSION, session.as_ref());
         }
@@ -301,7 +336,9 @@ impl StreamableHttpClient for Http {
         token: Option<String>,
         headers: Headers,
     ) -> Result<Events> {
-        self.0.get_stream(uri, session, last_event, token, headers).await
+        let in_session = session.is_some();
+        let events = self.0.get_stream(uri, session, last_event, token, headers).await?;
+        Ok(calm(events, in_session))
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -313,9 +350,12 @@ impl StreamableHttpClient for Http {
         headers: Headers,
         max_sse_event_size: usize,
     ) -> Result<Events> {
-        self.0
+        let in_session = session.is_some();
+        let events = self
+            .0
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, max_sse_event_size)
-            .await
+            .await?;
+        Ok(calm(events, in_session))
     }
 }
 

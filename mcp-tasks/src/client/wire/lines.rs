@@ -16,7 +16,7 @@ use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout, Command};
-use tokio_util::codec::{FramedRead, LinesCodec};
+use tokio_util::codec::{AnyDelimiterCodec, FramedRead};
 
 use super::{MAX_MESSAGE, Whole, response_id, subscription_id, wrap};
 
@@ -33,7 +33,8 @@ type Marked = Arc<Mutex<HashMap<RequestId, Whole>>>;
 
 /// A connection on which every line is a message.
 pub(in crate::client) struct Lines<R, W> {
-    lines: FramedRead<R, LinesCodec>,
+    // Bytes: a line that is no UTF-8 is no message, and no reason to end.
+    lines: FramedRead<R, AnyDelimiterCodec>,
     // Messages are sent at the same time, and a line must not be cut by another.
     writer: Arc<tokio::sync::Mutex<Option<W>>>,
     marked: Marked,
@@ -47,7 +48,10 @@ pub(in crate::client) struct Lines<R, W> {
 impl<R: AsyncRead + Unpin, W> Lines<R, W> {
     pub(in crate::client) fn new(reader: R, writer: W) -> Self {
         Self {
-            lines: FramedRead::new(reader, LinesCodec::new_with_max_length(MAX_MESSAGE)),
+            lines: FramedRead::new(
+                reader,
+                AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), MAX_MESSAGE),
+            ),
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
             marked: Marked::default(),
             discover: None,
@@ -79,11 +83,11 @@ fn locked(marked: &Marked) -> std::sync::MutexGuard<'_, HashMap<RequestId, Whole
 
 impl<R, W> Lines<R, W> {
     /// What a line says to rmcp; nothing if it is for us, or no message.
-    fn message(&self, line: &str) -> Option<ServerJsonRpcMessage> {
-        let mut value: Value = match serde_json::from_str(line) {
+    fn message(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let mut value: Value = match serde_json::from_slice(line) {
             Ok(value) => value,
             Err(error) => {
-                if !line.trim().is_empty() {
+                if !line.trim_ascii().is_empty() {
                     tracing::debug!(%error, "the server wrote a line that is no message");
                 }
                 return None;
@@ -95,6 +99,8 @@ impl<R, W> Lines<R, W> {
                 return None;
             }
             if locked(&self.marked).remove(&id).is_some() {
+                // In our spelling.
+                value["id"] = id.into_json_value();
                 wrap(&mut value);
             }
         } else if let Some(id) = subscription_id(object) {
