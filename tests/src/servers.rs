@@ -3,7 +3,7 @@
 //! A server whose program is not installed is skipped, loudly; in CI (`CI` is set) that is a failure.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -197,9 +197,15 @@ fn program(name: &str, others: impl IntoIterator<Item = PathBuf>, package: &str)
     if found.is_none() {
         let word = format!("SKIPPED: `{name}` is not installed; install the package {package} to run this test");
         assert!(std::env::var_os("CI").is_none(), "{word}");
-        eprintln!("{word}");
+        say(&word);
     }
     found
+}
+
+/// Writes to the process's own stderr: what goes through `eprintln!` is not shown of a test that passes, as one does that
+/// was skipped.
+fn say(word: &str) {
+    let _ = writeln!(io::stderr(), "{word}");
 }
 
 fn directory() -> io::Result<TempDir> {

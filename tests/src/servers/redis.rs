@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{DbServer, directory, free_port, program, takes_connections};
+use super::{DbServer, directory, free_port, program, say, takes_connections};
 
 /// A Redis server that flushes each write to its append-only file, or `None` if Redis is not installed. `options` go to its
 /// command line.
@@ -21,7 +21,7 @@ pub fn valkey(options: &[&str]) -> Option<DbServer> {
         .map(|directory| directory.join("valkey-server"))
         .find(|candidate| candidate.is_file());
     if found.is_none() {
-        eprintln!("SKIPPED: `valkey-server` is not installed");
+        say("SKIPPED: `valkey-server` is not installed");
     }
     found.map(|program| start("Valkey", program, options))
 }
