@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mcp_tasks_core::{
-    Change, Mutation, RecordError, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp, Updated, WriteId,
-};
+use mcp_tasks_core::store::RecordMarks;
+use mcp_tasks_core::{Change, Mutation, RecordError, StoreError, TaskId, TaskRecord, Timestamp, Updated, WriteId};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, OptionalExtension, Row, params};
 
+use super::super::failure::refused;
 use super::parsed::Parsed;
 
 /// How much of what was last written is kept, in bytes of records as stored: a few thousand ordinary records, which is
@@ -36,11 +36,7 @@ impl Stored {
     }
 
     pub(super) fn parse(&self) -> Result<TaskRecord, RecordError> {
-        // What is no UTF-8 is replaced and so no JSON any more, or a record whose text was damaged by no hand of ours.
-        match std::str::from_utf8(&self.record) {
-            Ok(text) => TaskRecord::from_json(text),
-            Err(_) => TaskRecord::from_json(""),
-        }
+        TaskRecord::from_slice(&self.record)
     }
 
     pub(super) fn decode(&self, id: &TaskId) -> Result<Arc<TaskRecord>, StoreError> {
@@ -105,8 +101,8 @@ impl Rows<'_> {
         let expected = present.last_write.map(|write| write.to_string());
         let (id, version, expected_version) = (next.task_id.as_str(), number(next.version), number(present.version));
         // Most writes leave deadline and lease alone, and then the indexes are left alone too.
-        let indexed = |record| (deadline(record), lease(record));
-        let changed = if indexed(next) == indexed(present) {
+        let [deadline, lease] = indexed(next);
+        let changed = if [deadline, lease] == indexed(present) {
             self.connection
                 .prepare_cached(
                     "UPDATE tasks SET version = ?2, last_write = ?3, record = ?4 \
@@ -126,8 +122,8 @@ impl Rows<'_> {
                     text,
                     expected_version,
                     expected,
-                    deadline(next),
-                    lease(next)
+                    deadline,
+                    lease
                 ])?
         };
         if changed == 1 {
@@ -140,6 +136,7 @@ impl Rows<'_> {
         let id = &record.task_id;
         let text = good!(encode(record));
         let last_write = record.last_write.map(|write| write.to_string());
+        let [deadline, lease] = indexed(record);
         let created = self
             .connection
             .prepare_cached(
@@ -150,8 +147,8 @@ impl Rows<'_> {
                 id.as_str(),
                 number(record.version),
                 last_write,
-                deadline(record),
-                lease(record),
+                deadline,
+                lease,
                 text
             ])?;
         if created == 1 {
@@ -252,10 +249,9 @@ fn encode(record: &TaskRecord) -> Result<String, StoreError> {
 
 /// A row whose columns are not those of its record, which no release writes.
 fn not_itself(id: &TaskId) -> StoreError {
-    StoreError::Refused {
-        reason: format!("the row of task {id} contradicts the record in it; it was left alone"),
-        source: None,
-    }
+    refused(format!(
+        "the row of task {id} contradicts the record in it; it was left alone"
+    ))
 }
 
 /// SQLite's integers have a sign. Versions count writes and do not come near.
@@ -263,14 +259,14 @@ fn number(version: u64) -> i64 {
     i64::try_from(version).unwrap_or(i64::MAX)
 }
 
-fn deadline(record: &TaskRecord) -> Option<i64> {
-    record.deadline().map(|deadline| number(deadline.as_millis()))
+pub(super) fn millis(time: Timestamp) -> i64 {
+    number(time.as_millis())
 }
 
-/// Until when a node vouches for a task that runs.
-fn lease(record: &TaskRecord) -> Option<i64> {
-    let until = (record.status == TaskStatus::Working).then_some(record.execution.lease_until)?;
-    until.map(|until| number(until.as_millis()))
+/// Deadline and lease, as they stand in columns.
+fn indexed(record: &TaskRecord) -> [Option<i64>; 2] {
+    let RecordMarks { deadline, lease, .. } = RecordMarks::of(record);
+    [deadline, lease].map(|time| time.map(millis))
 }
 
 /// Records as this process last wrote them.
