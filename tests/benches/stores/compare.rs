@@ -132,8 +132,8 @@ impl<D: Driver> Bed<D> {
 /// Which tasks an operation is done to, in turn.
 type Ids = Arc<[TaskId]>;
 
-/// Repeats an operation, one after the other.
-fn repeat<D: Driver, F>(bed: &Arc<Bed<D>>, ids: &Ids, operation: fn(Arc<Bed<D>>, TaskId) -> F) -> Batch
+/// Repeats an operation, or so many of it at once, each in a task of its own.
+fn repeat<D: Driver, F>(at_once: usize, bed: &Arc<Bed<D>>, ids: &Ids, operation: fn(Arc<Bed<D>>, TaskId) -> F) -> Batch
 where
     F: Future<Output = Bench<()>> + Send + 'static,
 {
@@ -141,26 +141,13 @@ where
     Box::new(move |times| {
         let (bed, ids) = (bed.clone(), ids.clone());
         Box::pin(async move {
-            for n in 0..times {
-                operation(bed.clone(), ids[n as usize % ids.len()].clone()).await?;
-            }
-            Ok(())
-        })
-    })
-}
-
-/// Repeats [`WRITERS`] operations at once, each in a task of its own.
-fn volleys<D: Driver, F>(bed: &Arc<Bed<D>>, ids: &Ids, operation: fn(Arc<Bed<D>>, TaskId) -> F) -> Batch
-where
-    F: Future<Output = Bench<()>> + Send + 'static,
-{
-    let (bed, ids) = (bed.clone(), ids.clone());
-    Box::new(move |times| {
-        let (bed, ids) = (bed.clone(), ids.clone());
-        Box::pin(async move {
-            for _ in 0..times {
-                let each = |n| tokio::spawn(operation(bed.clone(), ids[n % ids.len()].clone()));
-                let tasks: Vec<_> = (0..WRITERS).map(each).collect();
+            let begin = |n: usize| operation(bed.clone(), ids[n % ids.len()].clone());
+            for n in 0..times as usize {
+                if at_once == 1 {
+                    begin(n).await?;
+                    continue;
+                }
+                let tasks: Vec<_> = (0..at_once).map(|n| tokio::spawn(begin(n))).collect();
                 for task in tasks {
                     task.await??;
                 }
@@ -196,42 +183,57 @@ fn cases<D: Driver>(runtime: &Runtime, options: &Options, bed: &Arc<Bed<D>>) -> 
     Ok(vec![
         (
             "get",
-            repeat(bed, &task, |bed, id| async move { bed.get(&id).await }),
-            repeat(bed, &task, |bed, id| async move { bed.get_by_hand(&id).await }),
+            repeat(1, bed, &task, |bed, id| async move { bed.get(&id).await }),
+            repeat(1, bed, &task, |bed, id| async move { bed.get_by_hand(&id).await }),
         ),
         (
             "get, of many tasks in turn",
-            repeat(bed, &others, |bed, id| async move { bed.get(&id).await }),
-            repeat(bed, &others, |bed, id| async move { bed.get_by_hand(&id).await }),
+            repeat(1, bed, &others, |bed, id| async move { bed.get(&id).await }),
+            repeat(1, bed, &others, |bed, id| async move { bed.get_by_hand(&id).await }),
         ),
         (
             "create",
-            repeat(bed, &task, |bed, _| async move { bed.create().await.map(drop) }),
-            repeat(bed, &row, |bed, _| async move { bed.create_by_hand().await.map(drop) }),
+            repeat(1, bed, &task, |bed, _| async move { bed.create().await.map(drop) }),
+            repeat(
+                1,
+                bed,
+                &row,
+                |bed, _| async move { bed.create_by_hand().await.map(drop) },
+            ),
         ),
         (
             "update",
-            repeat(bed, &task, |bed, id| async move { bed.update(&id, touch()).await }),
-            repeat(bed, &row, |bed, id| async move { bed.update_by_hand(&id).await }),
+            repeat(1, bed, &task, |bed, id| async move { bed.update(&id, touch()).await }),
+            repeat(1, bed, &row, |bed, id| async move { bed.update_by_hand(&id).await }),
         ),
         (
             "create, complete, get",
-            repeat(bed, &task, |bed, _| async move { bed.lifecycle().await }),
-            repeat(bed, &row, |bed, _| async move { bed.lifecycle_by_hand().await }),
+            repeat(1, bed, &task, |bed, _| async move { bed.lifecycle().await }),
+            repeat(1, bed, &row, |bed, _| async move { bed.lifecycle_by_hand().await }),
         ),
         (
             "64 updates at once, of one task",
-            volleys(bed, &task, |bed, id| async move { bed.update(&id, touch()).await }),
-            volleys(bed, &contended, |bed, id| async move { bed.contend_by_hand(&id).await }),
+            repeat(
+                WRITERS,
+                bed,
+                &task,
+                |bed, id| async move { bed.update(&id, touch()).await },
+            ),
+            repeat(WRITERS, bed, &contended, |bed, id| async move {
+                bed.contend_by_hand(&id).await
+            }),
         ),
         (
             "64 updates at once, of 64 tasks",
-            volleys(bed, &each, |bed, id| async move { bed.update(&id, touch()).await }),
-            volleys(
+            repeat(
+                WRITERS,
                 bed,
-                &each_by_hand,
-                |bed, id| async move { bed.update_by_hand(&id).await },
+                &each,
+                |bed, id| async move { bed.update(&id, touch()).await },
             ),
+            repeat(WRITERS, bed, &each_by_hand, |bed, id| async move {
+                bed.update_by_hand(&id).await
+            }),
         ),
     ])
 }
