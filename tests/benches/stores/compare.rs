@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::try_join_all;
 use mcp_tasks_core::{Mutation, TaskId, TaskStore, WriteId};
 use mcp_tasks_tests::table::{Table, ratio};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 
 use super::measure::{Batch, Measured, alternate};
 use super::options::Options;
@@ -236,6 +236,12 @@ fn cases<D: Driver>(runtime: &Runtime, options: &Options, bed: &Arc<Bed<D>>) -> 
             }),
         ),
     ])
+}
+
+/// What both sides run on. One thread: with several it is chance whether a driver's task lies on the one that asks, which makes
+/// more of a difference than anything that is compared here.
+pub(crate) fn runtime() -> Bench<Runtime> {
+    Ok(Builder::new_multi_thread().worker_threads(1).enable_all().build()?)
 }
 
 /// Has the store connect, and make what it needs.

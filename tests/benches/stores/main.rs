@@ -24,7 +24,7 @@
 //! JSON, runs no mutation, draws no random version, has no time-out, mends no connection, and has one connection for all.
 //! With SQLite it works on the thread that asks, which an async program may not do with a write.
 //!
-//! Every operation is done from a task of a runtime with as many threads as cores. "64 at once" is the time for all 64 of
+//! Every operation is done from a task of a runtime with one thread; the SQLite store has threads of its own besides. "64 at once" is the time for all 64 of
 //! them: by hand these are 64 tasks which look, write if nothing was written meanwhile, and look again if it was. Files lie in
 //! `TMPDIR`: what a commit costs is what flushing costs there. A record has five steps in its ledger.
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_nats::jetstream::{self, kv};
 use mcp_tasks::NatsStore;
 use mcp_tasks_tests::servers::{nats, until_exit};
-use tokio::runtime::Runtime;
 
 use super::compare::{self, Driver, Raw, Row};
 use super::options::Options;
@@ -50,7 +49,7 @@ impl Driver for AsyncNats {
 pub(crate) fn compare(options: &Options) -> Bench<()> {
     let Some(server) = nats(&[]) else { return Ok(()) };
     let server = until_exit(server);
-    let runtime = Runtime::new()?;
+    let runtime = compare::runtime()?;
     let store = NatsStore::open(server.url())?;
     // The first operation makes the bucket.
     runtime.block_on(compare::first(&store))?;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use mcp_tasks::PostgresStore;
 use mcp_tasks_tests::servers::{postgres, until_exit};
-use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use super::compare::{self, Driver, Raw, Row};
@@ -105,7 +104,7 @@ impl Driver for TokioPostgres {
 pub(crate) fn compare(options: &Options) -> Bench<()> {
     let Some(server) = postgres(&[]) else { return Ok(()) };
     let server = until_exit(server);
-    let runtime = Runtime::new()?;
+    let runtime = compare::runtime()?;
     let store = PostgresStore::open(&format!("{}?sslmode=disable", server.url()))?;
     // The first operation makes the tables.
     runtime.block_on(compare::first(&store))?;

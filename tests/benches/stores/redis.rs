@@ -7,7 +7,6 @@ use mcp_tasks::RedisStore;
 use mcp_tasks_tests::servers::{redis, until_exit};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, Cmd, Script};
-use tokio::runtime::Runtime;
 
 use super::compare::{self, Driver, Raw, Row};
 use super::options::Options;
@@ -15,9 +14,6 @@ use super::work::{Bench, TIME_TO_LIVE};
 
 /// A version at the head of a value.
 const VERSION: usize = 16;
-
-/// One of the store's hash tags. Which one makes no difference to the server.
-const SHARD: &str = "mcp-tasks:{0}";
 
 const CHANNEL: &str = "mcp-tasks:changes";
 
@@ -51,10 +47,11 @@ impl RedisRs {
 
     async fn write(&self, id: &str, expected: String, text: &str) -> Bench<Option<u64>> {
         let version = self.next.fetch_add(1, Ordering::Relaxed);
+        let shard = shard(id);
         let written: bool = self
             .script
-            .key(key(id))
-            .key(SHARD)
+            .key(format!("{shard}:{id}"))
+            .key(&shard)
             .arg(expected)
             .arg(format!("{version:016x}{text}"))
             .arg(TIME_TO_LIVE.as_millis().to_string())
@@ -67,8 +64,12 @@ impl RedisRs {
     }
 }
 
-fn key(id: &str) -> String {
-    format!("{SHARD}:{id}")
+/// What comes before the id in a key: the prefix, and one of 64 hash tags, as the store chooses it.
+fn shard(id: &str) -> String {
+    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    format!("mcp-tasks:{{{}}}", (hash ^ (hash >> 16)) % 64)
 }
 
 impl Driver for RedisRs {
@@ -81,7 +82,9 @@ impl Driver for RedisRs {
 
     fn get<'a>(&'a self, id: &'a str) -> Raw<'a, Row> {
         Box::pin(async move {
-            let found: Option<String> = Cmd::get(key(id)).query_async(&mut self.connection.clone()).await?;
+            let found: Option<String> = Cmd::get(format!("{}:{id}", shard(id)))
+                .query_async(&mut self.connection.clone())
+                .await?;
             let mut text = found.ok_or("the key is gone")?;
             let version = u64::from_str_radix(text.get(..VERSION).ok_or("the value is short")?, 16)?;
             text.drain(..VERSION);
@@ -97,7 +100,7 @@ impl Driver for RedisRs {
 pub(crate) fn compare(options: &Options) -> Bench<()> {
     let Some(server) = redis(&[]) else { return Ok(()) };
     let server = until_exit(server);
-    let runtime = Runtime::new()?;
+    let runtime = compare::runtime()?;
     let store = RedisStore::open(server.url())?;
     let driver = runtime.block_on(RedisRs::open(server.url()))?;
     compare::compare(

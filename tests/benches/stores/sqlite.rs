@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_tasks::{Durability, SqliteOptions};
 use rusqlite::{Connection, params};
-use tokio::runtime::Runtime;
 
 use super::compare::{self, Driver, Raw, Row};
 use super::options::Options;
@@ -97,7 +96,7 @@ fn sqlite(options: &Options, name: &str, durability: Durability) -> Bench<()> {
     let path = directory.path().join("tasks.db");
     let store = SqliteOptions::new(&path).durability(durability).open()?;
     let driver = Rusqlite::open(&path, durability)?;
-    compare::compare(options, name, &Runtime::new()?, Arc::new(store), driver)
+    compare::compare(options, name, &compare::runtime()?, Arc::new(store), driver)
 }
 
 pub(crate) fn full(options: &Options) -> Bench<()> {

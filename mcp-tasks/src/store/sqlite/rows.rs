@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mcp_tasks_core::store::RecordMarks;
-use mcp_tasks_core::{Change, Mutation, RecordError, StoreError, TaskId, TaskRecord, Timestamp, Updated, WriteId};
+use mcp_tasks_core::{Change, Mutation, StoreError, TaskId, TaskRecord, Timestamp, Updated, WriteId};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, OptionalExtension, Row, params};
 
@@ -19,58 +19,47 @@ const REMEMBERED: usize = 8 << 20;
 /// SQLite, which undoes the transaction.
 type Outcome<T> = Result<Result<T, StoreError>, Error>;
 
-/// A row as stored.
-pub(super) struct Stored {
-    record: Vec<u8>,
-}
-
-impl Stored {
-    /// Takes the column `record`, of whatever type it is.
-    pub(super) fn from_row(row: &Row<'_>, column: usize) -> Result<Self, Error> {
-        let record = match row.get_ref(column)? {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
-            // No record, which decoding will say.
-            _ => Vec::new(),
-        };
-        Ok(Self { record })
-    }
-
-    pub(super) fn parse(&self) -> Result<TaskRecord, RecordError> {
-        TaskRecord::from_slice(&self.record)
-    }
-
-    pub(super) fn decode(&self, id: &TaskId) -> Result<Arc<TaskRecord>, StoreError> {
-        self.parse()
-            .map(Arc::new)
-            .map_err(|source| StoreError::Unreadable { id: id.clone(), source })
-    }
+/// The column `record`, of whatever type it is.
+pub(super) fn text<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row [u8], Error> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        // No record, which decoding will say.
+        _ => &[],
+    })
 }
 
 /// The record of a task, parsed anew only if its row has another text than when it was last read.
 pub(super) fn record(connection: &Connection, id: &TaskId, parsed: &Parsed) -> Outcome<Option<Arc<TaskRecord>>> {
-    let mut statement = connection.prepare_cached("SELECT record FROM tasks WHERE id = ?1")?;
-    let found = statement.query_row([id.as_str()], |row| {
-        if let ValueRef::Text(text) = row.get_ref(0)? {
-            if let Some(known) = parsed.get(id, text) {
-                return Ok(Ok(known));
-            }
-            let decoded = Stored::from_row(row, 0)?.decode(id);
-            if let Ok(record) = &decoded {
-                parsed.keep(record, text);
-            }
-            return Ok(decoded);
+    with_row(connection, id, |text| {
+        if let Some(known) = parsed.get(id, text) {
+            return Ok(known);
         }
-        Ok(Stored::from_row(row, 0)?.decode(id))
-    });
+        let record = decode(id, text)?;
+        parsed.keep(&record, text);
+        Ok(record)
+    })
+}
+
+/// Reads the record in the row of a task.
+fn read(connection: &Connection, id: &TaskId) -> Outcome<Option<Arc<TaskRecord>>> {
+    with_row(connection, id, |text| decode(id, text))
+}
+
+/// Looks at the text in the row of a task where it lies.
+fn with_row<T>(
+    connection: &Connection,
+    id: &TaskId,
+    look: impl FnOnce(&[u8]) -> Result<T, StoreError>,
+) -> Outcome<Option<T>> {
+    let mut statement = connection.prepare_cached("SELECT record FROM tasks WHERE id = ?1")?;
+    let found = statement.query_row([id.as_str()], |row| Ok(look(text(row, 0)?)));
     Ok(found.optional()?.transpose())
 }
 
-/// The row of a task.
-pub(super) fn read(connection: &Connection, id: &TaskId) -> Result<Option<Stored>, Error> {
-    connection
-        .prepare_cached("SELECT record FROM tasks WHERE id = ?1")?
-        .query_row([id.as_str()], |row| Stored::from_row(row, 0))
-        .optional()
+fn decode(id: &TaskId, text: &[u8]) -> Result<Arc<TaskRecord>, StoreError> {
+    TaskRecord::from_slice(text)
+        .map(Arc::new)
+        .map_err(|source| StoreError::Unreadable { id: id.clone(), source })
 }
 
 /// The rows inside a transaction that nobody else writes during.
@@ -91,7 +80,7 @@ macro_rules! good {
 
 impl Rows<'_> {
     fn present(&self, id: &TaskId) -> Outcome<Option<Arc<TaskRecord>>> {
-        Ok(read(self.connection, id)?.map(|row| row.decode(id)).transpose())
+        read(self.connection, id)
     }
 
     /// Writes `next` if `present` is there.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Error, params};
 
 use super::super::failure::warn_unreadable;
 use super::Inner;
-use super::rows::{Stored, millis};
+use super::rows::{millis, text};
 
 /// How many records go in one write: few enough that a create which comes meanwhile does not feel it.
 const PAGE: i64 = 64;
@@ -39,7 +39,7 @@ fn page(connection: &Connection, query: &str, now: Timestamp, after: (i64, i64))
     let mut page = Page::default();
     while let Some(row) = rows.next()? {
         page.last = Some((row.get(0)?, row.get(1)?));
-        match Stored::from_row(row, 3)?.parse() {
+        match TaskRecord::from_slice(text(row, 3)?) {
             Ok(record) => page.records.push(record),
             Err(error) => {
                 let id = row.get_ref(2)?.as_bytes().unwrap_or_default();
