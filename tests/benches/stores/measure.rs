@@ -91,7 +91,11 @@ pub(crate) fn alternate(runtime: &Runtime, effort: Effort, store: &Batch, by_han
 fn fitting(runtime: &Runtime, effort: Effort, batch: &Batch) -> Bench<u64> {
     let mut times = 1;
     loop {
-        let took = turn(runtime, batch, times)?.time * times as f64;
+        // The fastest of three: a first operation connects, and another program may come in between.
+        let mut took = f64::INFINITY;
+        for _ in 0..3 {
+            took = took.min(turn(runtime, batch, times)?.time * times as f64);
+        }
         let slots = took / effort.slot.as_secs_f64();
         if slots > 0.5 {
             return Ok(((times as f64 / slots) as u64).max(1));
