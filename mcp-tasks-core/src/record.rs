@@ -307,6 +307,15 @@ impl TaskRecord {
             },
         }
     }
+
+    /// Reads a stored record from bytes.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json); [`RecordError::Corrupt`] for what is no text.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| RecordError::Corrupt(serde::de::Error::custom(error)))?;
+        Self::from_json(text)
+    }
 }
 
 /// Whole milliseconds. Durations are range-checked where they are configured, so the cap is never reached there.

@@ -15,7 +15,7 @@ mod memory;
 #[cfg(feature = "contract")]
 pub mod contract;
 
-pub use cas::{CasBackend, CasEntry, CasExpired, CasOutcome, CasStore, CasVersion, CasWrite, Expect};
+pub use cas::{CasBackend, CasEntry, CasExpired, CasOutcome, CasStore, CasVersion, CasWrite, Expect, RecordMarks};
 pub use error::StoreError;
 pub use feed::{ChangeFeed, ChangeHub, ChangeStream, TaskChange};
 pub use memory::MemoryStore;

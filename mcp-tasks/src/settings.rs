@@ -163,7 +163,7 @@ impl Settings {
         let http_allowed_hosts = reader.optional(HTTP_ALLOWED_HOSTS, list);
         let http_allowed_origins = reader.optional(HTTP_ALLOWED_ORIGINS, list);
         let store_url = reader.optional(STORE_URL, secret);
-        let store_key_prefix = reader.parsed(STORE_KEY_PREFIX, "mcp-tasks:", |text| {
+        let store_key_prefix = reader.parsed(STORE_KEY_PREFIX, crate::store::defaults::PREFIX, |text| {
             if text.is_empty() {
                 Err("it must not be empty")
             } else {

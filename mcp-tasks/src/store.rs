@@ -4,6 +4,16 @@ use std::sync::Arc;
 
 use mcp_tasks_core::{StoreError, TaskStore};
 
+pub(crate) mod defaults;
+#[cfg(any(feature = "nats", feature = "postgres", feature = "redis", feature = "sqlite"))]
+mod failure;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod message;
+#[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
+mod pauses;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod version;
+
 #[cfg(feature = "nats")]
 pub(crate) mod nats;
 #[cfg(feature = "postgres")]

@@ -4,3 +4,4 @@ pub mod dice;
 pub mod faults;
 pub mod rmcp_server;
 pub mod servers;
+pub mod table;

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::alone::{TwoNodes, on_a_database_of_its_own};
 
+mod commits;
 mod damage;
 mod processes;
 pub(crate) mod selection;

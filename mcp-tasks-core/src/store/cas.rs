@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Mutation, StoreFuture, Sweep, TaskStore, Updated};
-use crate::{Change, RecordError, StoreError, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::{Change, StoreError, TaskId, TaskRecord, Timestamp, WriteId};
 
 mod back_off;
 mod backend;
 mod seen;
 
-pub use backend::{CasBackend, CasEntry, CasExpired, CasOutcome, CasVersion, CasWrite, Expect};
+pub use backend::{CasBackend, CasEntry, CasExpired, CasOutcome, CasVersion, CasWrite, Expect, RecordMarks};
 
 use back_off::BackOff;
 use seen::Seen;
@@ -94,7 +94,7 @@ impl<B: CasBackend> CasStore<B> {
         let Some(entry) = self.backend.get(key).await? else {
             return Ok(None);
         };
-        match decode(&entry.value) {
+        match TaskRecord::from_slice(&entry.value) {
             Ok(record) => Ok(Some(Found {
                 record: Arc::new(record),
                 version: entry.version,
@@ -119,6 +119,7 @@ impl<B: CasBackend> CasStore<B> {
         let write = CasWrite {
             value: text.as_bytes(),
             ttl: remaining(&record, now),
+            marks: RecordMarks::of(&record),
         };
         let outcome = self.backend.compare_and_set(key, expect, write).await?;
         Ok(match outcome {
@@ -226,7 +227,7 @@ impl<B: CasBackend> CasStore<B> {
         loop {
             let page = listing.expired(&self.prefix, now, after.as_deref(), PAGE).await?;
             for (key, entry) in &page {
-                match decode(&entry.value) {
+                match TaskRecord::from_slice(&entry.value) {
                     Ok(record) if record.is_expired(now) => {
                         removed += u64::from(self.backend.remove(key, Some(entry.version)).await?);
                         self.seen().forget(&record.task_id);
@@ -250,11 +251,6 @@ struct Found {
     version: CasVersion,
     /// Its bytes as stored.
     size: usize,
-}
-
-fn decode(value: &[u8]) -> Result<TaskRecord, RecordError> {
-    let text = std::str::from_utf8(value).map_err(|error| RecordError::Corrupt(serde::de::Error::custom(error)))?;
-    TaskRecord::from_json(text)
 }
 
 /// How long the record still has at `now`. No backend takes a time to live of nothing, hence the millisecond.

@@ -20,6 +20,7 @@ mod tls;
 
 pub use options::PostgresOptions;
 
+use super::defaults::{PREFIX, TIMEOUT};
 use backend::Backend;
 use database::{Database, Server};
 use feed::Feed;
@@ -113,8 +114,8 @@ impl PostgresStore {
     /// [`PostgresOptions::pool`]. Its writes are told to other nodes all the same.
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {
-        let database = Arc::new(Database::over(pool, None, options::TIMEOUT));
-        Self::over(database, options::PREFIX, None)
+        let database = Arc::new(Database::over(pool, None, TIMEOUT));
+        Self::over(database, PREFIX, None)
     }
 
     pub(crate) fn with_options(options: PostgresOptions) -> Result<Self, StoreError> {

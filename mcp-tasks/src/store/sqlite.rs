@@ -18,6 +18,7 @@ mod rows;
 mod scan;
 mod writer;
 
+use super::defaults::TIMEOUT;
 use parsed::Parsed;
 use readers::Readers;
 use writer::Writer;
@@ -131,10 +132,6 @@ pub struct SqliteOptions {
     timeout: Duration,
     max_size: Option<u64>,
 }
-
-/// Longer than any other process's transaction on a working disk, and well below the default lease of 30 s, so that an
-/// execution survives one time-out.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a wrong URL is answered with.
 const USAGE: &str = "write `sqlite:tasks.db` or `sqlite:/path/tasks.db`, optionally with `?synchronous=full` (the default) or \

@@ -1,169 +1,301 @@
 //! The comparison, the same for every store.
 
-use std::future::Future;
+use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use criterion::Criterion;
-use mcp_tasks_core::{TaskId, TaskStore, WriteId};
-use tokio::runtime::Runtime;
+use futures::future::try_join_all;
+use mcp_tasks_core::{Mutation, TaskId, TaskStore, WriteId};
+use mcp_tasks_tests::table::{Table, ratio};
+use tokio::runtime::{Builder, Runtime};
 
-use super::work::{Bench, NOW, complete, must, record, touch};
+use super::measure::{Batch, Measured, alternate};
+use super::options::Options;
+use super::work::{Bench, NOW, complete, record, touch};
 
 /// How many write at once.
-const WRITERS: u32 = 64;
+const WRITERS: usize = 64;
 
-pub(crate) type Raw<'a, T> = Pin<Box<dyn Future<Output = Bench<T>> + 'a>>;
+pub(crate) type Raw<'a, T> = Pin<Box<dyn Future<Output = Bench<T>> + Send + 'a>>;
 
-/// The driver by hand: the reads and writes that the store makes, as plainly as whoever knows the driver writes them, on one
-/// connection, in the same durability. A write has to fail if the row is not as expected.
-pub(crate) trait Driver {
-    /// What the driver is called.
-    fn name(&self) -> &'static str;
-
-    /// Writes a row that is not there.
-    fn create<'a>(&'a mut self, id: &'a str, text: &'a str) -> Raw<'a, ()>;
-
-    /// Reads a row; its length.
-    fn get<'a>(&'a mut self, id: &'a str) -> Raw<'a, usize>;
-
-    /// Writes a row that is there, if it has the version that was written last.
-    fn update<'a>(&'a mut self, id: &'a str, write: &'a str, text: &'a str) -> Raw<'a, ()>;
+/// What is under a task's id.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The backend's name for this state of it.
+    pub(crate) version: u64,
+    pub(crate) text: String,
 }
 
-/// A store, its driver, and the tasks so far.
-struct Pair<D> {
-    runtime: Runtime,
+/// The driver by hand: the reads and writes that the store makes, as plainly as whoever knows the driver writes them.
+pub(crate) trait Driver: Send + Sync + 'static {
+    /// Writes what is not there; its version.
+    fn create<'a>(&'a self, id: &'a str, text: &'a str) -> Raw<'a, u64>;
+
+    /// Reads what is there.
+    fn get<'a>(&'a self, id: &'a str) -> Raw<'a, Row>;
+
+    /// Writes if this version is there; the new version.
+    fn update<'a>(&'a self, id: &'a str, version: u64, text: &'a str) -> Raw<'a, Option<u64>>;
+}
+
+/// What both sides work on.
+struct Bed<D> {
     store: Arc<dyn TaskStore>,
     driver: D,
-    id: TaskId,
+    /// A record as stored.
     text: String,
-    next: u128,
+    next: AtomicU64,
+    /// What was written by hand, by the version written last.
+    versions: Mutex<HashMap<TaskId, u64>>,
 }
 
-impl<D: Driver> Pair<D> {
-    fn next_id(&mut self) -> TaskId {
-        self.next += 1;
-        TaskId::from_entropy(self.next.to_be_bytes())
+impl<D: Driver> Bed<D> {
+    fn versions(&self) -> MutexGuard<'_, HashMap<TaskId, u64>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next_write(&mut self) -> u128 {
-        self.next += 1;
-        self.next
+    fn next(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn create(&mut self) -> Bench<TaskId> {
+    fn next_id(&self) -> TaskId {
+        TaskId::from_entropy(u128::from(self.next()).to_be_bytes())
+    }
+
+    async fn create(&self) -> Bench<TaskId> {
         let id = self.next_id();
-        self.runtime.block_on(self.store.create(record(&id)))?;
+        self.store.create(record(&id)).await?;
         Ok(id)
     }
 
-    fn create_by_hand(&mut self) -> Bench<()> {
+    async fn create_by_hand(&self) -> Bench<TaskId> {
         let id = self.next_id();
-        self.runtime.block_on(self.driver.create(id.as_str(), &self.text))
+        let version = self.driver.create(id.as_str(), &self.text).await?;
+        self.versions().insert(id.clone(), version);
+        Ok(id)
     }
 
-    fn get(&self) -> Bench<()> {
-        let found = self.runtime.block_on(self.store.get(&self.id, NOW))?;
-        found.map(drop).ok_or_else(|| "it is there".into())
+    async fn get(&self, id: &TaskId) -> Bench<()> {
+        let found = self.store.get(id, NOW).await?;
+        found.map(drop).ok_or_else(|| "the task is gone".into())
     }
 
-    fn get_by_hand(&mut self) -> Bench<usize> {
-        self.runtime.block_on(self.driver.get(self.id.as_str()))
+    async fn get_by_hand(&self, id: &TaskId) -> Bench<()> {
+        let row = self.driver.get(id.as_str()).await?;
+        if row.text.is_empty() {
+            return Err("the row is empty".into());
+        }
+        Ok(())
     }
 
-    fn update(&mut self) -> Bench<()> {
-        let write = WriteId::new(self.next_write());
-        let updated = self
-            .runtime
-            .block_on(self.store.update(&self.id, NOW, write, touch()))?;
-        updated.map(drop).ok_or_else(|| "it is there".into())
+    async fn update(&self, id: &TaskId, mutation: Mutation) -> Bench<()> {
+        let write = WriteId::new(u128::from(self.next()));
+        let updated = self.store.update(id, NOW, write, mutation).await?;
+        updated.map(drop).ok_or_else(|| "the task is gone".into())
     }
 
-    fn update_by_hand(&mut self) -> Bench<()> {
-        let write = format!("{:032x}", self.next_write());
-        self.runtime
-            .block_on(self.driver.update(self.id.as_str(), &write, &self.text))
+    /// From the version that was written last, as the store does it.
+    async fn update_by_hand(&self, id: &TaskId) -> Bench<()> {
+        let version = self.versions().get(id).copied().unwrap_or_default();
+        let updated = self.driver.update(id.as_str(), version, &self.text).await?;
+        self.versions()
+            .insert(id.clone(), updated.ok_or("somebody else wrote")?);
+        Ok(())
     }
 
     /// What every task goes through at least.
-    fn lifecycle(&mut self) -> Bench<()> {
-        let id = self.create()?;
-        let write = WriteId::new(self.next_write());
-        self.runtime.block_on(async {
-            self.store.update(&id, NOW, write, complete()).await?;
-            self.store.get(&id, NOW).await?;
-            Ok(())
-        })
+    async fn lifecycle(&self) -> Bench<()> {
+        let id = self.create().await?;
+        self.update(&id, complete()).await?;
+        self.get(&id).await
     }
 
-    fn lifecycle_by_hand(&mut self) -> Bench<()> {
-        let (id, write) = (self.next_id(), format!("{:032x}", self.next_write()));
-        let (driver, text) = (&mut self.driver, &self.text);
-        self.runtime.block_on(async {
-            driver.create(id.as_str(), text).await?;
-            driver.update(id.as_str(), &write, text).await?;
-            driver.get(id.as_str()).await?;
-            Ok(())
-        })
+    async fn lifecycle_by_hand(&self) -> Bench<()> {
+        let id = self.create_by_hand().await?;
+        self.update_by_hand(&id).await?;
+        self.get_by_hand(&id).await
     }
 
-    /// Updates at once, of one task or of one each.
-    fn update_at_once(&mut self, ids: &[TaskId]) -> Bench<()> {
-        let first = self.next + 1;
-        self.next += u128::from(WRITERS);
-        let (store, ids) = (self.store.clone(), ids.to_vec());
-        self.runtime.block_on(async move {
-            let writers: Vec<_> = (0..WRITERS)
-                .map(|writer| {
-                    let (store, id) = (store.clone(), ids[writer as usize % ids.len()].clone());
-                    let write = WriteId::new(first + u128::from(writer));
-                    tokio::spawn(async move { store.update(&id, NOW, write, touch()).await })
-                })
-                .collect();
-            for writer in writers {
-                writer.await??.ok_or("it is there")?;
+    /// Looks and writes until nobody else was faster.
+    async fn contend_by_hand(&self, id: &TaskId) -> Bench<()> {
+        loop {
+            let row = self.driver.get(id.as_str()).await?;
+            let updated = self.driver.update(id.as_str(), row.version, &self.text).await?;
+            if updated.is_some() {
+                return Ok(());
             }
-            Ok(())
-        })
+        }
     }
 }
 
-/// Runs the comparison. `runtime` is the one on which the store and the driver were opened.
-pub(crate) fn compare(c: &mut Criterion, name: &str, runtime: Runtime, store: Arc<dyn TaskStore>, driver: impl Driver) {
-    let id = TaskId::from_entropy([7; 16]);
-    let mut pair = Pair {
-        runtime,
+/// Which tasks an operation is done to, in turn.
+type Ids = Arc<[TaskId]>;
+
+/// Repeats an operation, or so many of it at once, each in a task of its own.
+fn repeat<D: Driver, F>(at_once: usize, bed: &Arc<Bed<D>>, ids: &Ids, operation: fn(Arc<Bed<D>>, TaskId) -> F) -> Batch
+where
+    F: Future<Output = Bench<()>> + Send + 'static,
+{
+    let (bed, ids) = (bed.clone(), ids.clone());
+    Box::new(move |times| {
+        let (bed, ids) = (bed.clone(), ids.clone());
+        Box::pin(async move {
+            let begin = |n: usize| operation(bed.clone(), ids[n % ids.len()].clone());
+            for n in 0..times as usize {
+                if at_once == 1 {
+                    begin(n).await?;
+                    continue;
+                }
+                let tasks: Vec<_> = (0..at_once).map(|n| tokio::spawn(begin(n))).collect();
+                for task in tasks {
+                    task.await??;
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+/// Makes so many tasks, as many at once as there are writers.
+fn fill<D: Driver, F>(runtime: &Runtime, bed: &Arc<Bed<D>>, tasks: usize, make: fn(Arc<Bed<D>>) -> F) -> Bench<Ids>
+where
+    F: Future<Output = Bench<TaskId>> + Send + 'static,
+{
+    runtime.block_on(async {
+        let mut ids = Vec::new();
+        while ids.len() < tasks {
+            let making = (0..WRITERS.min(tasks - ids.len())).map(|_| make(bed.clone()));
+            ids.extend(try_join_all(making).await?);
+        }
+        Ok(ids.into())
+    })
+}
+
+/// An operation, as the store does it and by hand.
+type Case = (&'static str, Batch, Batch);
+
+fn cases<D: Driver>(runtime: &Runtime, options: &Options, bed: &Arc<Bed<D>>) -> Bench<Vec<Case>> {
+    let tasks = |count| fill(runtime, bed, count, |bed| async move { bed.create().await });
+    let rows = |count| fill(runtime, bed, count, |bed| async move { bed.create_by_hand().await });
+    let (task, row, contended) = (tasks(1)?, rows(1)?, rows(1)?);
+    let (others, each, each_by_hand) = (tasks(options.effort.others)?, tasks(WRITERS)?, rows(WRITERS)?);
+    Ok(vec![
+        (
+            "get",
+            repeat(1, bed, &task, |bed, id| async move { bed.get(&id).await }),
+            repeat(1, bed, &task, |bed, id| async move { bed.get_by_hand(&id).await }),
+        ),
+        (
+            "get, of many tasks in turn",
+            repeat(1, bed, &others, |bed, id| async move { bed.get(&id).await }),
+            repeat(1, bed, &others, |bed, id| async move { bed.get_by_hand(&id).await }),
+        ),
+        (
+            "create",
+            repeat(1, bed, &task, |bed, _| async move { bed.create().await.map(drop) }),
+            repeat(
+                1,
+                bed,
+                &row,
+                |bed, _| async move { bed.create_by_hand().await.map(drop) },
+            ),
+        ),
+        (
+            "update",
+            repeat(1, bed, &task, |bed, id| async move { bed.update(&id, touch()).await }),
+            repeat(1, bed, &row, |bed, id| async move { bed.update_by_hand(&id).await }),
+        ),
+        (
+            "create, complete, get",
+            repeat(1, bed, &task, |bed, _| async move { bed.lifecycle().await }),
+            repeat(1, bed, &row, |bed, _| async move { bed.lifecycle_by_hand().await }),
+        ),
+        (
+            "64 updates at once, of one task",
+            repeat(
+                WRITERS,
+                bed,
+                &task,
+                |bed, id| async move { bed.update(&id, touch()).await },
+            ),
+            repeat(WRITERS, bed, &contended, |bed, id| async move {
+                bed.contend_by_hand(&id).await
+            }),
+        ),
+        (
+            "64 updates at once, of 64 tasks",
+            repeat(
+                WRITERS,
+                bed,
+                &each,
+                |bed, id| async move { bed.update(&id, touch()).await },
+            ),
+            repeat(WRITERS, bed, &each_by_hand, |bed, id| async move {
+                bed.update_by_hand(&id).await
+            }),
+        ),
+    ])
+}
+
+/// What both sides run on. One thread: with several it is chance whether a driver's task lies on the one that asks, which makes
+/// more of a difference than anything that is compared here.
+pub(crate) fn runtime() -> Bench<Runtime> {
+    Ok(Builder::new_multi_thread().worker_threads(1).enable_all().build()?)
+}
+
+/// Has the store connect, and make what it needs.
+pub(crate) async fn first(store: &dyn TaskStore) -> Bench<()> {
+    store.get(&TaskId::new("none"), NOW).await?;
+    Ok(())
+}
+
+/// Runs the comparison and prints its table. `runtime` is the one on which the store and the driver were opened.
+pub(crate) fn compare(
+    options: &Options,
+    name: &str,
+    runtime: &Runtime,
+    store: Arc<dyn TaskStore>,
+    driver: impl Driver,
+) -> Bench<()> {
+    let text = record(&TaskId::from_entropy([7; 16])).to_json()?;
+    let name = format!("{name}, {} bytes", text.len());
+    let bed = Arc::new(Bed {
         store,
         driver,
-        id,
-        text: String::new(),
-        next: 1 << 64,
-    };
-    let created = pair.runtime.block_on(pair.store.create(record(&pair.id)));
-    pair.text = must(created.map_err(Into::into).and_then(|record| Ok(record.to_json()?)));
-    must(pair.runtime.block_on(pair.driver.create(pair.id.as_str(), &pair.text)));
+        text,
+        next: AtomicU64::new(1 << 32),
+        versions: Mutex::default(),
+    });
+    let mut table = Table::new([
+        &name,
+        "store, µs",
+        "by hand, µs",
+        "ratio",
+        "CPU, µs",
+        "CPU by hand, µs",
+        "ratio of CPU",
+    ]);
+    for (what, ours, by_hand) in cases(runtime, options, &bed)? {
+        if what.starts_with(&options.only) {
+            eprintln!("  {what}");
+            add(&mut table, what, &alternate(runtime, options.effort, &ours, &by_hand)?);
+        }
+    }
+    table.print();
+    Ok(())
+}
 
-    let by_hand = |what: &str, pair: &Pair<_>| format!("{what}, {} by hand", Driver::name(&pair.driver));
-    let mut group = c.benchmark_group(format!("{name}, {} bytes", pair.text.len()));
-    group.bench_function("get", |b| b.iter(|| must(pair.get())));
-    group.bench_function(by_hand("get", &pair), |b| b.iter(|| must(pair.get_by_hand())));
-    group.bench_function("create", |b| b.iter(|| must(pair.create())));
-    group.bench_function(by_hand("create", &pair), |b| b.iter(|| must(pair.create_by_hand())));
-    group.bench_function("update", |b| b.iter(|| must(pair.update())));
-    group.bench_function(by_hand("update", &pair), |b| b.iter(|| must(pair.update_by_hand())));
-    group.bench_function("create, complete, get", |b| b.iter(|| must(pair.lifecycle())));
-    group.bench_function(by_hand("create, complete, get", &pair), |b| {
-        b.iter(|| must(pair.lifecycle_by_hand()));
-    });
-    let one = [pair.id.clone()];
-    group.bench_function("64 writers to one task", |b| b.iter(|| must(pair.update_at_once(&one))));
-    let many: Vec<_> = (0..WRITERS).map(|_| must(pair.create())).collect();
-    group.bench_function("64 writers to 64 tasks", |b| {
-        b.iter(|| must(pair.update_at_once(&many)))
-    });
-    group.bench_function(by_hand("64 updates one after the other", &pair), |b| {
-        b.iter(|| (0..WRITERS).for_each(|_| must(pair.update_by_hand())));
-    });
-    group.finish();
+fn add(table: &mut Table, what: &str, measured: &Measured) {
+    let micros = |seconds: f64| format!("{:.1}", seconds * 1e6);
+    let ([store, by_hand, slower], [cpu, cpu_by_hand, more]) = (measured.times(), measured.cpu());
+    table.row([
+        what.to_owned(),
+        micros(store),
+        micros(by_hand),
+        ratio(slower),
+        micros(cpu),
+        micros(cpu_by_hand),
+        ratio(more),
+    ]);
 }

@@ -2,20 +2,19 @@
 
 use std::future::ready;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use criterion::Criterion;
 use mcp_tasks::{Durability, SqliteOptions};
 use rusqlite::{Connection, params};
-use tokio::runtime::Runtime;
 
-use super::compare::{Driver, Raw, compare};
-use super::work::{Bench, must};
+use super::compare::{self, Driver, Raw, Row};
+use super::options::Options;
+use super::work::{Bench, DEADLINE};
 
-struct Rusqlite(Connection);
+/// A connection to the store's own file, set up as the store's. Each write is a transaction of its own.
+struct Rusqlite(Mutex<Connection>);
 
 impl Rusqlite {
-    /// A table with the store's columns and indexes, on a connection set up as the store's.
     fn open(path: &Path, durability: Durability) -> Bench<Self> {
         let connection = Connection::open(path)?;
         let synchronous = if durability == Durability::Full {
@@ -23,76 +22,87 @@ impl Rusqlite {
         } else {
             "NORMAL"
         };
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection.execute_batch(&format!(
-            "PRAGMA synchronous = {synchronous};
-             CREATE TABLE tasks (id TEXT NOT NULL PRIMARY KEY, version INTEGER NOT NULL, last_write TEXT, deadline INTEGER,
-                 lease INTEGER, record TEXT NOT NULL) STRICT;
-             CREATE INDEX tasks_deadline ON tasks (deadline) WHERE deadline IS NOT NULL;
-             CREATE INDEX tasks_lease ON tasks (lease) WHERE lease IS NOT NULL;"
-        ))?;
-        Ok(Self(connection))
+        connection.execute_batch(&format!("PRAGMA synchronous = {synchronous}"))?;
+        Ok(Self(Mutex::new(connection)))
     }
 
-    fn insert(&self, id: &str, text: &str) -> Bench<()> {
-        self.0
-            .prepare_cached("INSERT INTO tasks VALUES (?1, 1, ?2, ?3, NULL, ?4) ON CONFLICT (id) DO NOTHING")?
-            .execute(params![id, format!("{:032x}", 1), 1_800_003_600_000_i64, text])?;
-        Ok(())
+    fn on_connection<'a, T: Send + 'a>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Raw<'a, T> {
+        let done = work(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        Box::pin(ready(done.map_err(Into::into)))
     }
+}
 
-    fn select(&self, id: &str) -> Bench<usize> {
-        let text: String = self
-            .0
-            .prepare_cached("SELECT record FROM tasks WHERE id = ?1")?
-            .query_row([id], |row| row.get(0))?;
-        Ok(text.len())
-    }
+/// The store has the id of the last write in a column of its own; here it is the version once more.
+fn last_write(version: u64) -> String {
+    format!("{version:032x}")
+}
 
-    fn replace(&self, id: &str, write: &str, text: &str) -> Bench<()> {
-        let changed = self
-            .0
-            .prepare_cached("UPDATE tasks SET version = version + 1, last_write = ?2, record = ?3 WHERE id = ?1")?
-            .execute(params![id, write, text])?;
-        if changed == 1 {
-            Ok(())
-        } else {
-            Err("it is there".into())
-        }
-    }
+fn number(version: u64) -> i64 {
+    version.cast_signed()
 }
 
 impl Driver for Rusqlite {
-    fn name(&self) -> &'static str {
-        "rusqlite"
+    fn create<'a>(&'a self, id: &'a str, text: &'a str) -> Raw<'a, u64> {
+        self.on_connection(|connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO tasks (id, version, last_write, deadline, lease, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+                     ON CONFLICT (id) DO NOTHING",
+                )?
+                .execute(params![id, 1, last_write(1), DEADLINE, None::<i64>, text])?;
+            Ok(1)
+        })
     }
 
-    fn create<'a>(&'a mut self, id: &'a str, text: &'a str) -> Raw<'a, ()> {
-        Box::pin(ready(self.insert(id, text)))
+    fn get<'a>(&'a self, id: &'a str) -> Raw<'a, Row> {
+        self.on_connection(|connection| {
+            connection
+                .prepare_cached("SELECT record, version FROM tasks WHERE id = ?1")?
+                .query_row([id], |row| {
+                    Ok(Row {
+                        text: row.get(0)?,
+                        version: row.get::<_, i64>(1)?.cast_unsigned(),
+                    })
+                })
+        })
     }
 
-    fn get<'a>(&'a mut self, id: &'a str) -> Raw<'a, usize> {
-        Box::pin(ready(self.select(id)))
-    }
-
-    fn update<'a>(&'a mut self, id: &'a str, write: &'a str, text: &'a str) -> Raw<'a, ()> {
-        Box::pin(ready(self.replace(id, write, text)))
+    fn update<'a>(&'a self, id: &'a str, version: u64, text: &'a str) -> Raw<'a, Option<u64>> {
+        self.on_connection(|connection| {
+            let next = version + 1;
+            let changed = connection
+                .prepare_cached(
+                    "UPDATE tasks SET version = ?2, last_write = ?3, record = ?4 \
+                     WHERE id = ?1 AND version = ?5 AND last_write IS ?6",
+                )?
+                .execute(params![
+                    id,
+                    number(next),
+                    last_write(next),
+                    text,
+                    number(version),
+                    last_write(version)
+                ])?;
+            Ok((changed == 1).then_some(next))
+        })
     }
 }
 
-fn sqlite(c: &mut Criterion, name: &str, durability: Durability) {
-    let directory = must(tempfile::tempdir().map_err(Into::into));
-    let options = SqliteOptions::new(directory.path().join("tasks.db")).durability(durability);
-    let store = must(options.open().map_err(Into::into));
-    let driver = must(Rusqlite::open(&directory.path().join("raw.db"), durability));
-    let runtime = must(Runtime::new().map_err(Into::into));
-    compare(c, name, runtime, Arc::new(store), driver);
+fn sqlite(options: &Options, name: &str, durability: Durability) -> Bench<()> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("tasks.db");
+    let store = SqliteOptions::new(&path).durability(durability).open()?;
+    let driver = Rusqlite::open(&path, durability)?;
+    compare::compare(options, name, &compare::runtime()?, Arc::new(store), driver)
 }
 
-pub(crate) fn full(c: &mut Criterion) {
-    sqlite(c, "sqlite, synchronous = FULL", Durability::Full);
+pub(crate) fn full(options: &Options) -> Bench<()> {
+    sqlite(options, "SQLite, synchronous = FULL", Durability::Full)
 }
 
-pub(crate) fn normal(c: &mut Criterion) {
-    sqlite(c, "sqlite, synchronous = NORMAL", Durability::Normal);
+pub(crate) fn normal(options: &Options) -> Bench<()> {
+    sqlite(options, "SQLite, synchronous = NORMAL", Durability::Normal)
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_tasks_core::{
     Change, ClientCapabilities, Cursor, Fingerprint, Json, Ledger, Mutation, TaskId, TaskRecord, Timestamp, WriteId,
@@ -9,17 +10,17 @@ use mcp_tasks_core::{
 
 pub(crate) type Bench<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-pub(crate) fn must<T>(outcome: Bench<T>) -> T {
-    match outcome {
-        Ok(value) => value,
-        Err(error) => panic!("{error}"),
-    }
-}
+const NOW_MILLIS: u64 = 1_800_000_000_000;
 
-pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(NOW_MILLIS);
+
+pub(crate) const TIME_TO_LIVE: Duration = Duration::from_secs(3_600);
+
+/// When a task is over, as databases have it.
+pub(crate) const DEADLINE: i64 = NOW_MILLIS.cast_signed() + 3_600_000;
 
 pub(crate) fn json(text: &str) -> Json {
-    must(serde_json::from_str(text).map_err(Into::into))
+    serde_json::from_str(text).expect("it is JSON")
 }
 
 /// A task in the middle of its work.
@@ -31,8 +32,8 @@ pub(crate) fn record(id: &TaskId) -> TaskRecord {
         json(&arguments),
         ClientCapabilities::new(json(r#"{"elicitation":{"form":{},"url":{}}}"#)),
         NOW,
-        Some(std::time::Duration::from_secs(3_600)),
-        std::time::Duration::from_secs(2),
+        Some(TIME_TO_LIVE),
+        Duration::from_secs(2),
     );
     record.ledger = ledger();
     record.last_write = Some(WriteId::new(1));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::StoreFuture;
-use crate::{RecordError, Timestamp};
+use crate::{RecordError, TaskRecord, TaskStatus, Timestamp};
 
 /// A backend's name for one state of one key. Only equality counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,13 +78,41 @@ pub struct CasWrite<'a> {
     /// After how long the backend may remove the key by itself, counted from now and at least a millisecond; `None` means
     /// never. Each write replaces what the one before said.
     pub ttl: Option<Duration>,
+    /// What a backend may keep beside the bytes, so that an index of its own finds them.
+    pub marks: RecordMarks,
 }
 
 impl<'a> CasWrite<'a> {
-    /// These bytes, for this long.
+    /// These bytes, for this long, of a record with these marks.
     #[must_use]
-    pub const fn new(value: &'a [u8], ttl: Option<Duration>) -> Self {
-        Self { value, ttl }
+    pub const fn new(value: &'a [u8], ttl: Option<Duration>, marks: RecordMarks) -> Self {
+        Self { value, ttl, marks }
+    }
+}
+
+/// When a record wants to be looked at, and which version of it this is: what a store keeps beside a record so that an index
+/// finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RecordMarks {
+    /// The record's version.
+    pub version: u64,
+    /// After which it is expired; `None` means never.
+    pub deadline: Option<Timestamp>,
+    /// After which no node vouches for it; `None` if it does not work, or was never claimed.
+    pub lease: Option<Timestamp>,
+}
+
+impl RecordMarks {
+    /// The marks of a record.
+    #[must_use]
+    pub fn of(record: &TaskRecord) -> Self {
+        let lease = record.execution.lease_until;
+        Self {
+            version: record.version,
+            deadline: record.deadline(),
+            lease: lease.filter(|_| record.status == TaskStatus::Working),
+        }
     }
 }
 
@@ -112,7 +140,8 @@ impl<'a> CasWrite<'a> {
 ///
 /// Cancel safety: dropping a returned future may leave the operation done or not done, and the connection usable.
 ///
-/// A backend does not know what a task is. What it is told about expired entries ([`CasExpired`]) is the one exception.
+/// A backend does not know what a task is. What it is told about expired entries ([`CasExpired`]) and for an index
+/// ([`RecordMarks`]) are the exceptions.
 pub trait CasBackend: Send + Sync + fmt::Debug {
     /// The newest value of the key.
     ///

@@ -176,11 +176,9 @@ impl Backend {
         let Some(key) = name::key(id) else {
             return Err(refused("the task's id is longer than a key of a NATS bucket may be"));
         };
-        let marks = Marks::of_text(write.value);
+        let marks = Marks::from(write.marks);
         let mut headers = HeaderMap::new();
-        if let Some(marks) = marks {
-            marks.write_to(&mut headers);
-        }
+        marks.write_to(&mut headers);
         let expected = match expect {
             Expect::Absent => 0,
             Expect::Version(version) => version.get(),
@@ -195,7 +193,7 @@ impl Backend {
         let Some(revision) = written else {
             return Ok(CasOutcome::Conflict);
         };
-        self.watcher.note(&key, revision, marks.unwrap_or_else(Marks::unknown));
+        self.watcher.note(&key, revision, marks);
         Ok(CasOutcome::Applied(CasVersion::new(revision)))
     }
 }

@@ -8,14 +8,10 @@ use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 use mcp_tasks_core::StoreError;
 
-type Source = Box<dyn StdError + Send + Sync>;
+use super::super::failure;
+pub(super) use super::super::failure::refused;
 
-pub(super) fn refused(reason: impl Into<String>) -> StoreError {
-    StoreError::Refused {
-        reason: reason.into(),
-        source: None,
-    }
-}
+type Source = Box<dyn StdError + Send + Sync>;
 
 pub(super) fn unavailable(reason: impl Into<String>, source: impl Into<Source>) -> StoreError {
     StoreError::Unavailable {
@@ -25,10 +21,7 @@ pub(super) fn unavailable(reason: impl Into<String>, source: impl Into<Source>) 
 }
 
 pub(super) fn late(timeout: Duration) -> StoreError {
-    StoreError::Unavailable {
-        reason: format!("the NATS server did not answer within {timeout:?}"),
-        source: None,
-    }
+    failure::late("the NATS server", timeout)
 }
 
 /// What is the matter with JetStream as a whole: nobody answers on its subjects.

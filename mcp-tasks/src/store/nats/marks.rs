@@ -1,11 +1,10 @@
 //! What stands in the headers of a stored record, so that an index can be kept without reading records.
 
 use std::str::FromStr;
-use std::time::Duration;
 
 use async_nats::{HeaderMap, HeaderValue};
-use mcp_tasks_core::{TaskRecord, TaskStatus, Timestamp};
-use serde::Deserialize;
+use mcp_tasks_core::Timestamp;
+use mcp_tasks_core::store::RecordMarks;
 
 const VERSION: &str = "Mcp-Tasks-Version";
 const DEADLINE: &str = "Mcp-Tasks-Deadline";
@@ -27,47 +26,17 @@ pub(super) struct Marks {
     pub(super) lease: Option<Timestamp>,
 }
 
-/// The members of a record that marks are made of.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Partial {
-    status: TaskStatus,
-    created_at: Timestamp,
-    ttl_ms: Option<u64>,
-    execution: PartialExecution,
-    version: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PartialExecution {
-    lease_until: Option<Timestamp>,
+impl From<RecordMarks> for Marks {
+    fn from(marks: RecordMarks) -> Self {
+        Self {
+            version: Some(marks.version),
+            deadline: marks.deadline,
+            lease: marks.lease,
+        }
+    }
 }
 
 impl Marks {
-    /// Of a record's stored text; `None` if it is no record.
-    pub(super) fn of_text(text: &[u8]) -> Option<Self> {
-        let partial: Partial = serde_json::from_slice(text).ok()?;
-        let deadline = partial
-            .ttl_ms
-            .map(|ttl| partial.created_at.saturating_add(Duration::from_millis(ttl)));
-        let lease = partial.execution.lease_until;
-        Some(Self {
-            version: Some(partial.version),
-            deadline,
-            lease: lease.filter(|_| partial.status == TaskStatus::Working),
-        })
-    }
-
-    pub(super) fn of_record(record: &TaskRecord) -> Self {
-        let lease = record.execution.lease_until;
-        Self {
-            version: Some(record.version),
-            deadline: record.deadline(),
-            lease: lease.filter(|_| record.status == TaskStatus::Working),
-        }
-    }
-
     /// Of a value that came without, from another program: the next sweep looks at it, and learns what they are.
     pub(super) fn unknown() -> Self {
         Self {
@@ -113,7 +82,9 @@ pub(super) fn is_marker(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use mcp_tasks_core::{ClientCapabilities, Json, TaskId};
+    use std::time::Duration;
+
+    use mcp_tasks_core::{ClientCapabilities, Json, TaskId, TaskRecord, TaskStatus};
 
     use super::*;
 
@@ -131,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_and_its_text_and_its_headers_say_the_same() {
+    fn a_record_and_its_headers_say_the_same() {
         let mut records = vec![record()];
         let mut leased = record();
         leased.version = 7;
@@ -142,22 +113,20 @@ mod tests {
         unlimited.ttl_ms = None;
         records.extend([leased, parked, unlimited]);
         for record in records {
-            let marks = Marks::of_record(&record);
-            assert_eq!(Marks::of_text(record.to_json().unwrap().as_bytes()), Some(marks));
+            let marks = Marks::from(RecordMarks::of(&record));
             let mut headers = HeaderMap::new();
             marks.write_to(&mut headers);
             assert_eq!(Marks::read_from(&headers), marks);
             assert!(!is_marker(&headers));
         }
         assert_eq!(
-            Marks::of_record(&record()).deadline,
+            Marks::from(RecordMarks::of(&record())).deadline,
             Some(Timestamp::from_millis(1_500))
         );
     }
 
     #[test]
     fn what_has_no_marks_wants_to_be_looked_at() {
-        assert_eq!(Marks::of_text(b"{"), None);
         assert_eq!(Marks::read_from(&HeaderMap::new()), Marks::unknown());
     }
 }

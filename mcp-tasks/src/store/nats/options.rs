@@ -9,15 +9,9 @@ use async_nats::ServerAddr;
 use mcp_tasks_core::StoreError;
 use percent_encoding::percent_decode_str;
 
+use super::super::defaults::{PREFIX, TIMEOUT};
 use super::error::refused;
 use super::{NatsStore, name};
-
-/// Longer than a cluster takes to choose a new leader, and well below the default lease of 30 s, so that an execution
-/// survives one time-out.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The prefix of every store, unless told otherwise.
-const PREFIX: &str = "mcp-tasks:";
 
 /// What a wrong URL is answered with.
 const USAGE: &str = "write `nats://host`, `nats://user:password@host:4222,other-host` or `tls://token@host`, characters other \

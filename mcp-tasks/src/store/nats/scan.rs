@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use mcp_tasks_core::{RecordError, StoreError, TaskRecord, Timestamp};
+use mcp_tasks_core::store::RecordMarks;
+use mcp_tasks_core::{StoreError, TaskRecord, Timestamp};
 
+use super::super::failure::warn_unreadable;
 use super::backend::{Backend, Newest};
 use super::index::{Place, Time};
-use super::marks::Marks;
 use super::name;
 use super::watch::Indexed;
 
@@ -39,31 +40,20 @@ async fn look(backend: &Backend, place: &Place) -> Result<Look, StoreError> {
         backend.watcher.forget(key, place.revision);
         return Ok(Look::Gone);
     };
-    match decode(&value) {
+    match TaskRecord::from_slice(&value) {
         Ok(record) => {
-            backend.watcher.note(key, revision, Marks::of_record(&record));
+            backend.watcher.note(key, revision, RecordMarks::of(&record).into());
             let record = Box::new(record);
             Ok(Look::Found { revision, record })
         }
         Err(error) => {
             let task_id = name::id(key).unwrap_or_else(|| key.to_owned());
-            tracing::warn!(
-                task_id,
-                key,
-                error = %crate::engine::error_chain(&error),
-                "a stored task cannot be read; it is left in the NATS bucket"
-            );
+            warn_unreadable(&task_id, "the NATS bucket", &error);
             // Until it is written again there is nothing more to learn.
             backend.watcher.forget(key, revision);
             Ok(Look::Unreadable)
         }
     }
-}
-
-fn decode(value: &[u8]) -> Result<TaskRecord, RecordError> {
-    let text = std::str::from_utf8(value);
-    let text = text.map_err(|error| RecordError::Corrupt(serde::de::Error::custom(error)))?;
-    TaskRecord::from_json(text)
 }
 
 /// The records whose time has passed, page by page.

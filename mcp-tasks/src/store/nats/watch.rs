@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, ReplayPolicy, push};
 use async_nats::{Message, StatusCode, header};
-use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::StreamExt;
 use mcp_tasks_core::{ChangeHub, StoreError, TaskChange, TaskId, Timestamp};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::super::pauses::Pauses;
 use super::bucket::Bucket;
 use super::connection::Connection;
 use super::delivery::Delivery;
@@ -154,19 +154,14 @@ struct Position {
 
 /// Follows until it is aborted.
 async fn follow(connection: Arc<Connection>, shared: Arc<Shared>) {
-    let pauses = ExponentialBuilder::new()
-        .with_min_delay(FIRST_PAUSE)
-        .with_max_delay(LONGEST_PAUSE)
-        .with_jitter()
-        .without_max_times();
+    let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
     let mut position = None;
-    let mut pause = pauses.build();
     let mut warned = false;
     loop {
         let mut complete = false;
         let Err(error) = session(&connection, &shared, &mut position, &mut complete).await;
         if complete {
-            pause = pauses.build();
+            pauses.begin_anew();
             warned = false;
         }
         if let StoreError::Refused { reason, .. } = &error {
@@ -188,7 +183,7 @@ async fn follow(connection: Arc<Connection>, shared: Arc<Shared>) {
             );
             warned = true;
         }
-        tokio::time::sleep(pause.next().unwrap_or(LONGEST_PAUSE)).await;
+        pauses.pause().await;
     }
 }
 

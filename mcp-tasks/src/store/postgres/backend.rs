@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_tasks_core::store::{CasEntry, CasOutcome, CasVersion, CasWrite, Expect};
-use mcp_tasks_core::{CasBackend, StoreError, StoreFuture, TaskStatus, Timestamp};
-use serde::Deserialize;
+use mcp_tasks_core::store::{CasEntry, CasOutcome, CasVersion, CasWrite, Expect, RecordMarks};
+use mcp_tasks_core::{CasBackend, StoreError, StoreFuture, Timestamp};
 use tokio_postgres::Row;
 
+use super::super::version;
 use super::database::{Database, Parameters};
 use super::feed;
 
@@ -81,11 +81,12 @@ impl Backend {
             reason: "the record is no text".to_owned(),
             source: Some(Box::new(error)),
         })?;
-        let columns = Columns::of(record);
-        let (deadline, lease) = (columns.deadline(), columns.lease());
-        let revision = revision()?;
+        let RecordMarks { deadline, lease, .. } = write.marks;
+        let (deadline, lease) = (deadline.map(millis), lease.map(millis));
+        let version = version::random()?;
+        let revision = version.get().cast_signed();
         let (id, channel) = (storable(key), feed::channel(&self.prefix));
-        let payload = feed::payload(&id, columns.version);
+        let payload = feed::payload(&id, Some(write.marks.version));
         let common: [&(dyn tokio_postgres::types::ToSql + Sync); 8] = [
             &self.prefix,
             &id,
@@ -108,7 +109,7 @@ impl Backend {
         Ok(if rows.is_empty() {
             CasOutcome::Conflict
         } else {
-            CasOutcome::Applied(CasVersion::new(revision.cast_unsigned()))
+            CasOutcome::Applied(version)
         })
     }
 
@@ -151,17 +152,6 @@ pub(super) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, in
     })
 }
 
-/// A new name for the state of a row. Random, because a counter of the database goes back with it, to a backup or to what a
-/// standby had received, and would then name two states alike.
-fn revision() -> Result<i64, StoreError> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::Unavailable {
-        reason: format!("the system's random generator fails: {error}"),
-        source: None,
-    })?;
-    Ok(i64::from_ne_bytes(bytes))
-}
-
 /// The text as PostgreSQL takes it, which has no NUL. Different texts stay different.
 pub(super) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains(['\0', '\\']) {
@@ -182,41 +172,6 @@ pub(super) fn original(stored: &str) -> String {
         }
     }
     text
-}
-
-/// What of a record is stored beside it, for the indexes.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct Columns {
-    status: Option<TaskStatus>,
-    created_at: Option<Timestamp>,
-    ttl_ms: Option<u64>,
-    #[serde(default)]
-    execution: Execution,
-    version: Option<u64>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct Execution {
-    lease_until: Option<Timestamp>,
-}
-
-impl Columns {
-    /// A record without them is found under its id all the same.
-    fn of(record: &str) -> Self {
-        serde_json::from_str(record).unwrap_or_default()
-    }
-
-    fn deadline(&self) -> Option<i64> {
-        let ttl = Duration::from_millis(self.ttl_ms?);
-        Some(millis(self.created_at?.saturating_add(ttl)))
-    }
-
-    /// Until when a node vouches for a task that runs.
-    fn lease(&self) -> Option<i64> {
-        (self.status? == TaskStatus::Working).then_some(millis(self.execution.lease_until?))
-    }
 }
 
 pub(super) fn millis(time: Timestamp) -> i64 {

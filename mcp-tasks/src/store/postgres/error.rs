@@ -9,6 +9,8 @@ use mcp_tasks_core::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
+use super::super::failure::{late, refused};
+
 /// Whether the connection is of no use any more, so that another one may do what it could not.
 pub(super) fn is_broken(error: &Error) -> bool {
     let Some(code) = error.code() else {
@@ -107,14 +109,10 @@ fn is_cut(error: &Error) -> bool {
 pub(super) fn pool_error(error: PoolError) -> StoreError {
     match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => store_error(error),
-        PoolError::Closed => StoreError::Refused {
-            reason: "the pool of PostgreSQL connections was closed".to_owned(),
-            source: None,
-        },
-        PoolError::NoRuntimeSpecified => StoreError::Refused {
-            reason: "the pool of PostgreSQL connections has time-outs and no runtime; give it one".to_owned(),
-            source: None,
-        },
+        PoolError::Closed => refused("the pool of PostgreSQL connections was closed"),
+        PoolError::NoRuntimeSpecified => {
+            refused("the pool of PostgreSQL connections has time-outs and no runtime; give it one")
+        }
         other => StoreError::Unavailable {
             reason: "the pool gave no connection to the PostgreSQL server".to_owned(),
             source: Some(other.into()),
@@ -124,8 +122,5 @@ pub(super) fn pool_error(error: PoolError) -> StoreError {
 
 /// The time an operation may take is over.
 pub(super) fn too_late(timeout: Duration) -> StoreError {
-    StoreError::Unavailable {
-        reason: format!("the PostgreSQL server did not answer within {timeout:?}"),
-        source: None,
-    }
+    late("the PostgreSQL server", timeout)
 }

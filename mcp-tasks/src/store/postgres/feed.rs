@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::StreamExt;
 use futures::stream::poll_fn;
 use mcp_tasks_core::{ChangeFeed, ChangeHub, ChangeStream, StoreError, TaskChange, TaskId};
@@ -12,6 +11,8 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio_postgres::AsyncMessage;
 
+use super::super::message;
+use super::super::pauses::Pauses;
 use super::backend::{original, storable};
 use super::database::{Database, Server};
 use super::error::{store_error, too_late};
@@ -46,10 +47,7 @@ pub(super) fn channel(prefix: &str) -> &str {
 
 /// What is said of a write.
 pub(super) fn payload(stored_id: &str, version: Option<u64>) -> String {
-    let payload = match version {
-        Some(version) => format!("{version} {stored_id}"),
-        None => format!("- {stored_id}"),
-    };
+    let payload = message::write(version, stored_id);
     // An id too long to be told makes everybody look.
     if payload.len() > PAYLOAD {
         String::new()
@@ -59,13 +57,7 @@ pub(super) fn payload(stored_id: &str, version: Option<u64>) -> String {
 }
 
 fn change(payload: &str) -> TaskChange {
-    match payload.split_once(' ') {
-        Some((version, id)) => TaskChange::Changed {
-            id: TaskId::new(&original(id)),
-            version: version.parse().ok(),
-        },
-        None => TaskChange::Resumed,
-    }
+    message::read(payload, |id| TaskId::new(&original(id)))
 }
 
 /// The feed of a store: a connection of its own while anybody listens.
@@ -147,12 +139,7 @@ impl Shared {
 
     /// Listens until nobody listens here, however often the connection is lost.
     async fn run(self: Arc<Self>) {
-        let delays = ExponentialBuilder::default()
-            .with_min_delay(FIRST_DELAY)
-            .with_max_delay(LONGEST_DELAY)
-            .with_jitter()
-            .without_max_times();
-        let mut delay = delays.build();
+        let mut delays = Pauses::new(FIRST_DELAY, LONGEST_DELAY);
         loop {
             let mut was_connected = false;
             match self.listen(&mut was_connected).await {
@@ -163,9 +150,9 @@ impl Shared {
                 ),
             }
             if was_connected {
-                delay = delays.build();
+                delays.begin_anew();
             }
-            tokio::time::sleep(delay.next().unwrap_or(LONGEST_DELAY)).await;
+            delays.pause().await;
             let mut task = self.task();
             if !self.hub.has_listeners() {
                 *task = None;

@@ -4,6 +4,7 @@ use deadpool_postgres::Client;
 use mcp_tasks_core::StoreError;
 use tokio_postgres::Error;
 
+use super::super::failure::refused;
 use super::error::store_error;
 
 /// The layout this release reads and writes. A change of the tables raises it and adds a step to [`lay_out`].
@@ -144,8 +145,4 @@ async fn lay_out(client: &Client, names: &Names, has_schema: bool) -> Result<(),
     client
         .batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK}); {schema} {creation}"))
         .await
-}
-
-fn refused(reason: String) -> StoreError {
-    StoreError::Refused { reason, source: None }
 }

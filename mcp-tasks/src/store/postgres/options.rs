@@ -12,14 +12,9 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
+use super::super::defaults::{PREFIX, TIMEOUT};
+use super::super::failure::refused;
 use super::PostgresStore;
-
-/// Before every key, unless told otherwise.
-pub(super) const PREFIX: &str = "mcp-tasks:";
-
-/// Longer than a server's checkpoint or a short failover, and well below the default lease of 30 s, so that an execution
-/// survives one time-out.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Enough that concurrent writes share flushes of the server's log, and six nodes stay below the hundred connections that
 /// a server allows unless told otherwise.
@@ -83,10 +78,8 @@ impl PostgresOptions {
     /// # Errors
     /// [`StoreError::Refused`] if the URL cannot be understood. The error does not show it, as it may hold a password.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        Self::from_url(url).map_err(|reason| StoreError::Refused {
-            reason: format!("the URL of the PostgreSQL server is not accepted: {reason}"),
-            source: None,
-        })
+        Self::from_url(url)
+            .map_err(|reason| refused(format!("the URL of the PostgreSQL server is not accepted: {reason}")))
     }
 
     /// The password, in place of the URL's.

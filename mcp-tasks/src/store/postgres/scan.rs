@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mcp_tasks_core::{RecordError, StoreError, TaskRecord, Timestamp};
 
+use super::super::failure::warn_unreadable;
 use super::backend::{Backend, column, millis};
 
 /// How many rows are read and removed at a time: few enough that a transaction is short and its locks are gone at once, many
@@ -53,11 +54,7 @@ async fn page(backend: &Backend, which: &str, now: Timestamp, after: &(i64, Stri
         }
     }
     for (task_id, error) in &page.unreadable {
-        tracing::warn!(
-            task_id,
-            error = %crate::engine::error_chain(error),
-            "a stored task cannot be read; it is left in the PostgreSQL table"
-        );
+        warn_unreadable(task_id, "the PostgreSQL table", error);
     }
     Ok(page)
 }

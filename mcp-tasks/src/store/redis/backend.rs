@@ -7,9 +7,11 @@ use mcp_tasks_core::store::{CasBackend, CasEntry, CasOutcome, CasVersion, CasWri
 use mcp_tasks_core::{RecordError, StoreError, StoreFuture, TaskId};
 use redis::RedisResult;
 
+use super::super::failure::refused;
+use super::super::{message, version};
 use super::connection::{Connection, Link};
 use super::error;
-use super::keys::{Keys, Note, split, version_text};
+use super::keys::{Keys, split, version_text};
 use super::scripts::{COMPARE_AND_SET, REMOVE};
 
 /// How much longer than its task a record stays in Redis, which counts by its own clock from when a write arrives. Far more
@@ -59,14 +61,6 @@ fn unreadable(id: &str, source: RecordError) -> StoreError {
     StoreError::Unreadable { id, source }
 }
 
-/// The message of a change: the version of the record, or `-` for one that was removed, and the id.
-fn message(version: Option<u64>, id: &str) -> String {
-    match version {
-        Some(version) => format!("{version} {id}"),
-        None => format!("- {id}"),
-    }
-}
-
 /// How long Redis keeps a record whose task has this long.
 fn time_to_live(remaining: Duration) -> u64 {
     let millis = u64::try_from(remaining.saturating_add(MARGIN).as_millis()).unwrap_or(LONGEST);
@@ -101,20 +95,16 @@ impl CasBackend for RedisBackend {
     fn compare_and_set<'a>(&'a self, key: &'a str, expect: Expect, write: CasWrite<'a>) -> StoreFuture<'a, CasOutcome> {
         Box::pin(async move {
             if write.value.len() >= LARGEST {
-                return Err(StoreError::Refused {
-                    reason: "the record is larger than the 512 MiB that Redis takes".to_owned(),
-                    source: None,
-                });
+                return Err(refused("the record is larger than the 512 MiB that Redis takes"));
             }
-            let version = random()?;
+            let version = version::random()?;
             let expected = match expect {
                 Expect::Absent => String::new(),
                 Expect::Version(version) => version_text(version.get()),
             };
-            let mut value = version_text(version).into_bytes();
+            let mut value = version_text(version.get()).into_bytes();
             value.extend_from_slice(write.value);
-            let note = Note::of(write.value);
-            let lease = note.lease.map(|until| until.as_millis().to_string());
+            let lease = write.marks.lease.map(|until| until.as_millis().to_string());
             let ttl = write.ttl.map(|ttl| time_to_live(ttl).to_string());
             let place = self.keys.place(key);
             let mut script = COMPARE_AND_SET.key(place.record);
@@ -126,13 +116,13 @@ impl CasBackend for RedisBackend {
                 .arg(lease.unwrap_or_default())
                 .arg(key)
                 .arg(self.keys.channel())
-                .arg(message(note.version, key));
+                .arg(message::write(Some(write.marks.version), key));
             let script = &script;
             let written = self.on_record(key, |mut connection| async move {
                 script.invoke_async::<bool>(&mut connection).await
             });
             Ok(if written.await? {
-                CasOutcome::Applied(CasVersion::new(version))
+                CasOutcome::Applied(version)
             } else {
                 CasOutcome::Conflict
             })
@@ -148,7 +138,7 @@ impl CasBackend for RedisBackend {
                 .arg(version.map(|version| version_text(version.get())).unwrap_or_default())
                 .arg(key)
                 .arg(self.keys.channel())
-                .arg(message(None, key));
+                .arg(message::write(None, key));
             let script = &script;
             self.link
                 .run(|mut connection| async move { script.invoke_async::<bool>(&mut connection).await })
@@ -162,16 +152,6 @@ impl CasBackend for RedisBackend {
             Ok(())
         })
     }
-}
-
-/// A version that no other state of the key has had, even if it was removed in between.
-fn random() -> Result<u64, StoreError> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::Unavailable {
-        reason: format!("the system's random generator fails: {error}"),
-        source: None,
-    })?;
-    Ok(u64::from_be_bytes(bytes))
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use redis::aio::{ConnectionLike, ConnectionManager, MultiplexedConnection};
 use redis::cluster_async::ClusterConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisFuture, RedisResult, Value};
 
-use super::error::{spoils_connection, store_error, timed_out, was_dropped};
+use super::super::failure::late;
+use super::error::{spoils_connection, store_error, was_dropped};
 use super::{durability, options::Endpoint};
 
 /// How many commands may wait to be sent. The driver's 50 makes callers queue for a place before they queue for the server.
@@ -122,7 +123,7 @@ impl Link {
             Err(_) => {
                 // A connection whose other end has vanished without a word shows itself by nothing else.
                 self.discard(used.load(Ordering::Relaxed));
-                Err(timed_out(self.timeout))
+                Err(late("the Redis server", self.timeout))
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcp_tasks_core::StoreError;
 use redis::{ErrorKind, RedisError};
@@ -117,14 +116,6 @@ fn is_untrusted(error: &RedisError) -> bool {
         next = source.source();
     }
     false
-}
-
-/// There was no answer in time.
-pub(super) fn timed_out(timeout: Duration) -> StoreError {
-    StoreError::Unavailable {
-        reason: format!("the Redis server did not answer within {timeout:?}"),
-        source: None,
-    }
 }
 
 /// Whether the connection is of no use any more: dead, or to a server that no longer takes writes.

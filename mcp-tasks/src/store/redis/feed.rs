@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::{Stream, StreamExt, stream};
 use mcp_tasks_core::{ChangeHub, ChangeStream, TaskChange, TaskId};
 use redis::aio::PubSub;
@@ -14,6 +13,8 @@ use redis::{Client, ProtocolVersion, RedisResult};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use super::super::message;
+use super::super::pauses::Pauses;
 use super::connection::Link;
 
 /// How often the server is asked whether it is still there, and whether anybody still listens here: a connection that only
@@ -132,22 +133,14 @@ fn listening(client: &Client) -> Client {
 
 /// Listens for as long as the store is there and somebody listens to it.
 async fn listen(feed: Weak<Feed>, source: Arc<Source>) {
-    let pauses = || {
-        ExponentialBuilder::default()
-            .with_jitter()
-            .with_min_delay(SHORTEST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
-            .without_max_times()
-            .build()
-    };
-    let mut pause = pauses();
+    let mut pauses = Pauses::new(SHORTEST_PAUSE, LONGEST_PAUSE);
     let mut next = 0;
     loop {
         let client = &source.clients[next % source.clients.len()];
         next += 1;
         match tokio::time::timeout(source.timeout, subscribe(client, &source.channel)).await {
             Ok(Ok(subscription)) => {
-                pause = pauses();
+                pauses.begin_anew();
                 let events = events(subscription, source.timeout);
                 if !pass_on(&feed, source.is_cluster, events).await {
                     return;
@@ -166,7 +159,7 @@ async fn listen(feed: Weak<Feed>, source: Arc<Source>) {
         if feed.upgrade().is_none_or(|feed| feed.is_over()) {
             return;
         }
-        tokio::time::sleep(pause.next().unwrap_or(LONGEST_PAUSE)).await;
+        pauses.pause().await;
     }
 }
 
@@ -183,6 +176,10 @@ enum Event {
     Alive,
     /// The server is not.
     Gone,
+}
+
+fn read(message: &[u8]) -> TaskChange {
+    std::str::from_utf8(message).map_or(TaskChange::Resumed, |message| message::read(message, TaskId::new))
 }
 
 fn events(subscription: PubSub, timeout: Duration) -> impl Stream<Item = Event> {
@@ -224,22 +221,6 @@ async fn pass_on(feed: &Weak<Feed>, is_cluster: bool, events: impl Stream<Item =
             }
         };
     }
-}
-
-/// What a message says. One that a later release sent in another form still says that something changed.
-fn read(message: &[u8]) -> TaskChange {
-    let change = std::str::from_utf8(message).ok().and_then(|message| {
-        let (version, id) = message.split_once(' ')?;
-        let version = match version {
-            "-" => None,
-            number => Some(number.parse().ok()?),
-        };
-        Some(TaskChange::Changed {
-            id: TaskId::new(id),
-            version,
-        })
-    });
-    change.unwrap_or(TaskChange::Resumed)
 }
 
 #[cfg(test)]
@@ -301,18 +282,5 @@ mod tests {
         let _changes = feed.hub.listen();
         drop(feed);
         assert!(!pass_on(&weak, false, alive(1_000)).await);
-    }
-
-    #[test]
-    fn messages_are_read() {
-        let changed = |id: &str, version| TaskChange::Changed {
-            id: TaskId::new(id),
-            version,
-        };
-        assert_eq!(read(b"7 a b"), changed("a b", Some(7)));
-        assert_eq!(read(b"- a"), changed("a", None));
-        for other in [&b""[..], b"a", b"x a", b"\xff 1"] {
-            assert_eq!(read(other), TaskChange::Resumed);
-        }
     }
 }

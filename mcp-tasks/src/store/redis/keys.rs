@@ -1,8 +1,5 @@
 //! How records lie in Redis: the names of keys, and what is in a value.
 
-use mcp_tasks_core::{TaskStatus, Timestamp};
-use serde::Deserialize;
-
 /// Over how many hash tags the tasks of a prefix are spread. What one tag covers lies on one node of a cluster, so that a
 /// script may write a record and the index of its leases in one step. Enough for more nodes than a task store is given, and
 /// few enough that the recovery scan, which asks for each once in a lease, is nothing.
@@ -87,42 +84,6 @@ pub(super) fn split(value: &[u8]) -> Option<(u64, &[u8])> {
     Some((version, record))
 }
 
-/// What is noted beside a record when it is written.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Note {
-    /// When the task counts as abandoned, if it works.
-    pub(super) lease: Option<Timestamp>,
-    /// The record's version.
-    pub(super) version: Option<u64>,
-}
-
-impl Note {
-    /// Reads what there is to note, and passes over the rest of the record. What cannot be read has nothing to note.
-    pub(super) fn of(record: &[u8]) -> Self {
-        #[derive(Deserialize)]
-        struct Probe {
-            version: u64,
-            status: TaskStatus,
-            execution: Execution,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Execution {
-            lease_until: Option<Timestamp>,
-        }
-        match serde_json::from_slice::<Probe>(record) {
-            Ok(probe) => Self {
-                lease: probe
-                    .execution
-                    .lease_until
-                    .filter(|_| probe.status == TaskStatus::Working),
-                version: Some(probe.version),
-            },
-            Err(_) => Self::default(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -167,18 +128,5 @@ mod tests {
         ] {
             assert_eq!(split(broken), None);
         }
-    }
-
-    #[test]
-    fn a_lease_counts_while_the_task_works() {
-        let record = |status: &str| {
-            format!(
-                r#"{{"format":1,"status":"{status}","execution":{{"epoch":1,"leaseUntil":"2027-01-15T08:00:00.000Z"}},"version":7}}"#
-            )
-        };
-        let note = Note::of(record("working").as_bytes());
-        assert_eq!((note.lease.is_some(), note.version), (true, Some(7)));
-        assert_eq!(Note::of(record("input_required").as_bytes()).lease, None);
-        assert_eq!(Note::of(b"{"), Note::default());
     }
 }

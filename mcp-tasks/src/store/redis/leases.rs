@@ -6,6 +6,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use mcp_tasks_core::{RecordError, StoreError, TaskRecord, Timestamp};
 use redis::{Cmd, cmd};
 
+use super::super::failure::warn_unreadable;
 use super::Inner;
 use super::backend::entry;
 use super::keys::SHARDS;
@@ -86,11 +87,7 @@ async fn look(
             // The record expired, or was changed by something else than this store.
             Some(Ok(_)) | None => gone.push((id, until)),
             Some(Err(error)) => {
-                tracing::warn!(
-                    task_id = id,
-                    error = %crate::engine::error_chain(&error),
-                    "a stored task cannot be read; it is left in Redis"
-                );
+                warn_unreadable(id, "Redis", &error);
                 stay += 1;
             }
         }
@@ -111,6 +108,5 @@ async fn look(
 
 fn decode(value: &[u8]) -> Result<TaskRecord, RecordError> {
     let (_, record) = entry(value)?;
-    let text = std::str::from_utf8(record).map_err(|error| RecordError::Corrupt(serde::de::Error::custom(error)))?;
-    TaskRecord::from_json(text)
+    TaskRecord::from_slice(record)
 }

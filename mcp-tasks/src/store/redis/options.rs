@@ -9,19 +9,14 @@ use redis::aio::ConnectionManager;
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::{Client, ClientTlsConfig, ConnectionAddr, TlsCertificates};
 
+use super::super::defaults::{PREFIX, TIMEOUT};
+use super::super::failure::refused;
 use super::backend::RedisBackend;
 use super::connection::Link;
 use super::feed::Feed;
 use super::keys::Keys;
 use super::url::{self, Target};
 use super::{Inner, RedisStore};
-
-/// Longer than a server that works ever takes, and well below the default lease of 30 s, so that an execution survives one
-/// time-out.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The key prefix, unless told otherwise.
-const PREFIX: &str = "mcp-tasks:";
 
 /// How often a cluster connection follows a slot that has moved, or tries a node again, in one operation. The operation's
 /// time-out ends it anyway.
@@ -193,13 +188,6 @@ fn client_of(info: redis::ConnectionInfo, certificates: Option<&TlsCertificates>
         None => Client::open(info),
     }
     .map_err(super::error::store_error)
-}
-
-fn refused(reason: impl Into<String>) -> StoreError {
-    StoreError::Refused {
-        reason: reason.into(),
-        source: None,
-    }
 }
 
 /// rustls takes its cryptography from what the process has installed, and panics where there is nothing, or more than one

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use mcp_tasks_core::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
+use super::super::failure::refused;
 use super::error::{busy, is_busy, of_file, store_error};
 use super::{Durability, SqliteOptions};
 
@@ -39,13 +40,10 @@ const PAGE_SIZE: u64 = 4096;
 pub(super) fn check_path(path: &Path) -> Result<(), StoreError> {
     let text = path.to_string_lossy();
     if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
-        return Err(StoreError::Refused {
-            reason:
-                "SQLite in memory, or by its own kind of URI, keeps no task for anybody; name a file, or leave the \
-                     store out to keep tasks in memory"
-                    .to_owned(),
-            source: None,
-        });
+        return Err(refused(
+            "SQLite in memory, or by its own kind of URI, keeps no task for anybody; name a file, or leave the store out to \
+             keep tasks in memory",
+        ));
     }
     Ok(())
 }
@@ -157,10 +155,6 @@ fn set_up(connection: &Connection, options: &SqliteOptions) -> Result<(), rusqli
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     }
     Ok(())
-}
-
-fn refused(reason: String) -> StoreError {
-    StoreError::Refused { reason, source: None }
 }
 
 /// Which layout the file has, 0 for none; or why it is not ours.

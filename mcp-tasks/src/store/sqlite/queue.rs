@@ -7,6 +7,7 @@ use std::time::Duration;
 use mcp_tasks_core::StoreError;
 use tokio::sync::oneshot;
 
+use super::super::failure::late;
 use super::error::ended;
 
 /// What a thread answers: the outcome, or the panic of what it was given to run.
@@ -19,10 +20,7 @@ pub(super) async fn answered<T>(answer: oneshot::Receiver<Answer<T>>, limit: Dur
         // It was the caller's own mutation that panicked.
         Ok(Ok(Err(panic))) => resume_unwind(panic),
         Ok(Err(_)) => Err(ended()),
-        Err(_) => Err(StoreError::Unavailable {
-            reason: format!("SQLite did not answer within {limit:?}"),
-            source: None,
-        }),
+        Err(_) => Err(late("SQLite", limit)),
     }
 }
 

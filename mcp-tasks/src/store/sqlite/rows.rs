@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mcp_tasks_core::{
-    Change, Mutation, RecordError, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp, Updated, WriteId,
-};
+use mcp_tasks_core::store::RecordMarks;
+use mcp_tasks_core::{Change, Mutation, StoreError, TaskId, TaskRecord, Timestamp, Updated, WriteId};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, OptionalExtension, Row, params};
 
+use super::super::failure::refused;
 use super::parsed::Parsed;
 
 /// How much of what was last written is kept, in bytes of records as stored: a few thousand ordinary records, which is
@@ -19,62 +19,47 @@ const REMEMBERED: usize = 8 << 20;
 /// SQLite, which undoes the transaction.
 type Outcome<T> = Result<Result<T, StoreError>, Error>;
 
-/// A row as stored.
-pub(super) struct Stored {
-    record: Vec<u8>,
-}
-
-impl Stored {
-    /// Takes the column `record`, of whatever type it is.
-    pub(super) fn from_row(row: &Row<'_>, column: usize) -> Result<Self, Error> {
-        let record = match row.get_ref(column)? {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
-            // No record, which decoding will say.
-            _ => Vec::new(),
-        };
-        Ok(Self { record })
-    }
-
-    pub(super) fn parse(&self) -> Result<TaskRecord, RecordError> {
-        // What is no UTF-8 is replaced and so no JSON any more, or a record whose text was damaged by no hand of ours.
-        match std::str::from_utf8(&self.record) {
-            Ok(text) => TaskRecord::from_json(text),
-            Err(_) => TaskRecord::from_json(""),
-        }
-    }
-
-    pub(super) fn decode(&self, id: &TaskId) -> Result<Arc<TaskRecord>, StoreError> {
-        self.parse()
-            .map(Arc::new)
-            .map_err(|source| StoreError::Unreadable { id: id.clone(), source })
-    }
+/// The column `record`, of whatever type it is.
+pub(super) fn text<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row [u8], Error> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        // No record, which decoding will say.
+        _ => &[],
+    })
 }
 
 /// The record of a task, parsed anew only if its row has another text than when it was last read.
 pub(super) fn record(connection: &Connection, id: &TaskId, parsed: &Parsed) -> Outcome<Option<Arc<TaskRecord>>> {
-    let mut statement = connection.prepare_cached("SELECT record FROM tasks WHERE id = ?1")?;
-    let found = statement.query_row([id.as_str()], |row| {
-        if let ValueRef::Text(text) = row.get_ref(0)? {
-            if let Some(known) = parsed.get(id, text) {
-                return Ok(Ok(known));
-            }
-            let decoded = Stored::from_row(row, 0)?.decode(id);
-            if let Ok(record) = &decoded {
-                parsed.keep(record, text);
-            }
-            return Ok(decoded);
+    with_row(connection, id, |text| {
+        if let Some(known) = parsed.get(id, text) {
+            return Ok(known);
         }
-        Ok(Stored::from_row(row, 0)?.decode(id))
-    });
+        let record = decode(id, text)?;
+        parsed.keep(&record, text);
+        Ok(record)
+    })
+}
+
+/// Reads the record in the row of a task.
+fn read(connection: &Connection, id: &TaskId) -> Outcome<Option<Arc<TaskRecord>>> {
+    with_row(connection, id, |text| decode(id, text))
+}
+
+/// Looks at the text in the row of a task where it lies.
+fn with_row<T>(
+    connection: &Connection,
+    id: &TaskId,
+    look: impl FnOnce(&[u8]) -> Result<T, StoreError>,
+) -> Outcome<Option<T>> {
+    let mut statement = connection.prepare_cached("SELECT record FROM tasks WHERE id = ?1")?;
+    let found = statement.query_row([id.as_str()], |row| Ok(look(text(row, 0)?)));
     Ok(found.optional()?.transpose())
 }
 
-/// The row of a task.
-pub(super) fn read(connection: &Connection, id: &TaskId) -> Result<Option<Stored>, Error> {
-    connection
-        .prepare_cached("SELECT record FROM tasks WHERE id = ?1")?
-        .query_row([id.as_str()], |row| Stored::from_row(row, 0))
-        .optional()
+fn decode(id: &TaskId, text: &[u8]) -> Result<Arc<TaskRecord>, StoreError> {
+    TaskRecord::from_slice(text)
+        .map(Arc::new)
+        .map_err(|source| StoreError::Unreadable { id: id.clone(), source })
 }
 
 /// The rows inside a transaction that nobody else writes during.
@@ -95,7 +80,7 @@ macro_rules! good {
 
 impl Rows<'_> {
     fn present(&self, id: &TaskId) -> Outcome<Option<Arc<TaskRecord>>> {
-        Ok(read(self.connection, id)?.map(|row| row.decode(id)).transpose())
+        read(self.connection, id)
     }
 
     /// Writes `next` if `present` is there.
@@ -105,8 +90,8 @@ impl Rows<'_> {
         let expected = present.last_write.map(|write| write.to_string());
         let (id, version, expected_version) = (next.task_id.as_str(), number(next.version), number(present.version));
         // Most writes leave deadline and lease alone, and then the indexes are left alone too.
-        let indexed = |record| (deadline(record), lease(record));
-        let changed = if indexed(next) == indexed(present) {
+        let [deadline, lease] = indexed(next);
+        let changed = if [deadline, lease] == indexed(present) {
             self.connection
                 .prepare_cached(
                     "UPDATE tasks SET version = ?2, last_write = ?3, record = ?4 \
@@ -126,8 +111,8 @@ impl Rows<'_> {
                     text,
                     expected_version,
                     expected,
-                    deadline(next),
-                    lease(next)
+                    deadline,
+                    lease
                 ])?
         };
         if changed == 1 {
@@ -140,6 +125,7 @@ impl Rows<'_> {
         let id = &record.task_id;
         let text = good!(encode(record));
         let last_write = record.last_write.map(|write| write.to_string());
+        let [deadline, lease] = indexed(record);
         let created = self
             .connection
             .prepare_cached(
@@ -150,8 +136,8 @@ impl Rows<'_> {
                 id.as_str(),
                 number(record.version),
                 last_write,
-                deadline(record),
-                lease(record),
+                deadline,
+                lease,
                 text
             ])?;
         if created == 1 {
@@ -252,10 +238,9 @@ fn encode(record: &TaskRecord) -> Result<String, StoreError> {
 
 /// A row whose columns are not those of its record, which no release writes.
 fn not_itself(id: &TaskId) -> StoreError {
-    StoreError::Refused {
-        reason: format!("the row of task {id} contradicts the record in it; it was left alone"),
-        source: None,
-    }
+    refused(format!(
+        "the row of task {id} contradicts the record in it; it was left alone"
+    ))
 }
 
 /// SQLite's integers have a sign. Versions count writes and do not come near.
@@ -263,14 +248,14 @@ fn number(version: u64) -> i64 {
     i64::try_from(version).unwrap_or(i64::MAX)
 }
 
-fn deadline(record: &TaskRecord) -> Option<i64> {
-    record.deadline().map(|deadline| number(deadline.as_millis()))
+pub(super) fn millis(time: Timestamp) -> i64 {
+    number(time.as_millis())
 }
 
-/// Until when a node vouches for a task that runs.
-fn lease(record: &TaskRecord) -> Option<i64> {
-    let until = (record.status == TaskStatus::Working).then_some(record.execution.lease_until)?;
-    until.map(|until| number(until.as_millis()))
+/// Deadline and lease, as they stand in columns.
+fn indexed(record: &TaskRecord) -> [Option<i64>; 2] {
+    let RecordMarks { deadline, lease, .. } = RecordMarks::of(record);
+    [deadline, lease].map(|time| time.map(millis))
 }
 
 /// Records as this process last wrote them.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use mcp_tasks_core::{RecordError, StoreError, TaskRecord, Timestamp};
 use rusqlite::{Connection, Error, params};
 
+use super::super::failure::warn_unreadable;
 use super::Inner;
-use super::rows::Stored;
+use super::rows::{millis, text};
 
 /// How many records go in one write: few enough that a create which comes meanwhile does not feel it.
 const PAGE: i64 = 64;
@@ -32,13 +33,13 @@ const ABANDONED: &str = "SELECT lease, rowid, id, record FROM tasks \
 const START: (i64, i64) = (i64::MIN, i64::MIN);
 
 fn page(connection: &Connection, query: &str, now: Timestamp, after: (i64, i64)) -> Result<Page, Error> {
-    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let now = millis(now);
     let mut statement = connection.prepare_cached(query)?;
     let mut rows = statement.query(params![now, after.0, after.1, PAGE])?;
     let mut page = Page::default();
     while let Some(row) = rows.next()? {
         page.last = Some((row.get(0)?, row.get(1)?));
-        match Stored::from_row(row, 3)?.parse() {
+        match TaskRecord::from_slice(text(row, 3)?) {
             Ok(record) => page.records.push(record),
             Err(error) => {
                 let id = row.get_ref(2)?.as_bytes().unwrap_or_default();
@@ -54,11 +55,7 @@ async fn next(inner: &Inner, query: &'static str, now: Timestamp, after: (i64, i
     let read = move |connection: &Connection| page(connection, query, now, after);
     let page = inner.readers.run(read).await?;
     for (task_id, error) in &page.unreadable {
-        tracing::warn!(
-            task_id,
-            error = %crate::engine::error_chain(error),
-            "a stored task cannot be read; it is left in the SQLite file"
-        );
+        warn_unreadable(task_id, "the SQLite file", error);
     }
     Ok(page)
 }
