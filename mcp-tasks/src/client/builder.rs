@@ -267,7 +267,7 @@ fn unreachable(message: String) -> ClientError {
 }
 
 /// The URL as it may be stored: a password or a token in it may not.
-fn without_secrets(url: &str) -> String {
+pub(crate) fn without_secrets(url: &str) -> String {
     match reqwest::Url::parse(url) {
         Ok(mut url) => {
             let _ = url.set_password(None);
