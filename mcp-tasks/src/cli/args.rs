@@ -28,7 +28,7 @@ The URL of a server (http://127.0.0.1:8080/mcp), or a command to start one on st
 
 /// Call tools of MCP servers, and see their tasks through.
 #[derive(Debug, Parser)]
-#[command(name = "mcp-tasks", version, about, after_help = EXIT_CODES, subcommand_required = true)]
+#[command(name = "mcp-tasks", version, after_help = EXIT_CODES, subcommand_required = true)]
 pub(super) struct Arguments {
     #[command(flatten)]
     pub(super) global: Global,
