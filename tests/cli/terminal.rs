@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Fixture, User, beside, open_gate};
+use crate::harness::{Fixture, User, beside, open_gate, stdio_server};
 
 const CTRL_C: &str = "\u{3}";
 const ESCAPE: &str = "\u{1b}";
@@ -194,6 +194,27 @@ async fn ctrl_c_twice_cancels_the_task() {
     assert_eq!(terminal.exit().await, 4, "{}", terminal.screen());
     terminal.sees("was cancelled").await;
     assert!(user.kept().await.is_empty());
+}
+
+/// The key reaches the program and not the server that it started, which has to live for the task to be called off.
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_is_not_for_a_server_on_standard_streams() {
+    let user = User::new();
+    let server = stdio_server();
+    let mut terminal = user.open(&[
+        "call",
+        &server,
+        "-e",
+        "MCP_TASKS_TRANSPORT=stdio",
+        "half",
+        "-a",
+        "gate=never",
+    ]);
+    terminal.sees("half of it").await;
+    terminal.press(CTRL_C);
+    terminal.sees("Ctrl-C again cancels the task").await;
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.exit().await, 4, "{}", terminal.screen());
 }
 
 /// Somebody else answers while the user thinks.
