@@ -19,6 +19,9 @@ use crate::start::{Problems, StartError, StartProblem};
 const FILE: &str = "mcp-tasks.toml";
 const FILE_VARIABLE: &str = "MCP_TASKS_CONFIG";
 
+/// What the command line reads, which may be in the environment of a server too.
+const COMMAND_LINE_VARIABLES: [&str; 2] = ["MCP_TASKS_STATE", "MCP_TASKS_TOKEN"];
+
 /// Configured values, and where each was found.
 ///
 /// ```
@@ -160,7 +163,8 @@ impl Config {
         }
         let ours = env_name(settings::PREFIX);
         for name in self.environment.names() {
-            if name.starts_with(&ours) && name != FILE_VARIABLE && !names.contains_key(&name) {
+            let elsewhere = name == FILE_VARIABLE || COMMAND_LINE_VARIABLES.contains(&name.as_str());
+            if name.starts_with(&ours) && !elsewhere && !names.contains_key(&name) {
                 // No error: the variable may be meant for another program on the same machine.
                 tracing::warn!(
                     name,

@@ -266,6 +266,8 @@
 //!   compiler. Leave it out where no PostgreSQL is.
 //! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with aws-lc-rs, which compiles C. For programs
 //!   that call tools; leave it out of a server.
+//! * `cli`: the program `mcp-tasks`, which calls tools from a terminal or a script. Pulls clap, inquire, indicatif and
+//!   jsonschema, and the feature `client`. For `cargo install`; leave it out of whatever depends on this crate.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 
@@ -278,6 +280,9 @@ extern crate self as mcp_tasks;
 pub mod __private;
 mod argument;
 mod caller;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;

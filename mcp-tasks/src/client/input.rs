@@ -76,6 +76,8 @@ impl InputRequest {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FormRequest {
+    /// The name the server gave the question; the method on a connection that gives none.
+    pub key: String,
     /// What the user is asked.
     pub message: String,
     /// The JSON Schema of the form: an object with flat properties, in the server's order.
@@ -88,6 +90,8 @@ pub struct FormRequest {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct UrlRequest {
+    /// The name the server gave the question; the method on a connection that gives none.
+    pub key: String,
     /// What the user is asked.
     pub message: String,
     /// The page. Show it and ask before opening it: it comes from the server.
@@ -210,6 +214,7 @@ impl<H: InputHandler> DynHandler for H {
                     };
                     let message = request.text("message");
                     let form = FormRequest {
+                        key: request.key,
                         message,
                         schema,
                         params,
@@ -225,6 +230,7 @@ impl<H: InputHandler> DynHandler for H {
                         message: request.text("message"),
                         url: request.text("url"),
                         params: request.params(),
+                        key: request.key,
                     };
                     Ok(match self.url(url).await? {
                         Elicited::Accept(()) => json!({"action": "accept"}),

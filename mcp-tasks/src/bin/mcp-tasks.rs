@@ -1,0 +1,5 @@
+//! The command line of mcp-tasks.
+
+fn main() -> std::process::ExitCode {
+    mcp_tasks::cli::main()
+}

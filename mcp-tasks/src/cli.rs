@@ -1,0 +1,69 @@
+//! The program `mcp-tasks`: calls tools of any MCP server from a terminal or a script, over [`client`](crate::client).
+//!
+//! Results go to standard output; progress, questions and errors to standard error. What comes from a server is shown
+//! with its control characters made visible, so that it cannot drive the terminal.
+
+mod answers;
+mod args;
+mod arguments;
+mod bar;
+mod commands;
+mod content;
+mod form;
+mod interrupt;
+mod kept;
+mod outcome;
+mod prompt;
+mod schema;
+mod screen;
+mod server;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::args::{Arguments, Format};
+use self::outcome::Report;
+use self::screen::Screen;
+
+/// Runs the program on the arguments of the process. For its `main`, and for that of the tests.
+#[doc(hidden)]
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let screen = Screen::new(arguments.global.output, arguments.global.quiet);
+    ExitCode::from(run(arguments, &screen))
+}
+
+fn run(arguments: Arguments, screen: &Screen) -> u8 {
+    let format = arguments.global.output;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => {
+            let ended = runtime.block_on(commands::run(arguments, screen));
+            // Nothing is waited for that still blocks a thread.
+            runtime.shutdown_background();
+            ended
+        }
+        Err(error) => Err(outcome::Stop::local(format!("the program cannot start: {error}"))),
+    };
+    screen.clear();
+    // A question may still be open on another thread, with the terminal in its hands.
+    prompt::restore_terminal();
+    let report = ended.unwrap_or_else(Report::from);
+    let code = report.outcome.code();
+    let written = match format {
+        Format::Text => report.print(screen),
+        Format::Json => report.write(screen),
+    };
+    match written {
+        Ok(()) => code,
+        // Whoever reads has read enough, as with `| head`.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => code,
+        Err(error) => {
+            screen.note(&format!("the output cannot be written: {error}"));
+            outcome::Outcome::Local.code()
+        }
+    }
+}

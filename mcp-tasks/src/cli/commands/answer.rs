@@ -1,0 +1,130 @@
+//! `mcp-tasks answer`
+
+use serde_json::{Map, Value};
+
+use super::super::answers::{Answers, to_response};
+use super::super::args;
+use super::super::arguments;
+use super::super::content;
+use super::super::outcome::{Outcome, Report, Stop};
+use super::super::prompt::{Onlooker, Prompt};
+use super::follow::stopped;
+use super::session::Context;
+use crate::client::{InputRequest, TaskState};
+use crate::{Elicited, InputKind};
+
+pub(super) async fn run(context: &mut Context, answer: &args::Answer) -> Result<Report, Stop> {
+    let (server, task) = context.target(&answer.target)?;
+    let given = answer.json.as_deref().map(arguments::json).transpose()?;
+    let session = context.connect(server, Onlooker).await?;
+    let mut handle = session.resume(task)?;
+
+    let looked = context.interrupts.or(handle.get()).await?;
+    let looked = looked.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
+    let asked = match &looked.state {
+        TaskState::InputRequired { requests } => requests.as_slice(),
+        state => {
+            let message = format!("the task asks nothing: it is {}", state.status());
+            return Err(Stop::usage(message).with(|report| report.task(handle.saved())));
+        }
+    };
+    let request = chosen(asked, answer.key.as_deref())?;
+    let response = response(context, answer, given, request).await?;
+    let key = request.key().to_owned();
+    let sent = context.interrupts.or(handle.answer(&key, response)).await?;
+    // That it was answered, and what has not arrived.
+    session.book.keep(handle.saved());
+    sent.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
+    let report = Report::new(Outcome::Success)
+        .text(format!("answered {}", super::super::text::line(&key)))
+        .task(handle.saved())
+        .member("key", key);
+    session.close().await;
+    Ok(report)
+}
+
+/// The question that is meant.
+fn chosen<'r>(asked: &'r [InputRequest], key: Option<&str>) -> Result<&'r InputRequest, Stop> {
+    let open = || asked.iter().map(content::question).collect::<Vec<_>>().join("\n");
+    match (key, asked) {
+        (Some(key), _) => asked
+            .iter()
+            .find(|request| request.key() == key)
+            .ok_or_else(|| Stop::usage(format!("the task does not ask {key:?}; it asks:\n{}", open()))),
+        (None, [one]) => Ok(one),
+        (None, []) => Err(Stop::usage("the task asks nothing at this moment; try again")),
+        (None, _) => Err(Stop::usage(format!(
+            "the task asks more than one question; say which, by --key:\n{}",
+            open()
+        ))),
+    }
+}
+
+/// The answer, from the command line or else from the user.
+async fn response(
+    context: &mut Context,
+    answer: &args::Answer,
+    given: Option<Map<String, Value>>,
+    request: &InputRequest,
+) -> Result<Value, Stop> {
+    if answer.decline {
+        return Ok(to_response(Elicited::Decline));
+    }
+    if answer.dismiss {
+        return Ok(to_response(Elicited::Cancel));
+    }
+    let params = request.raw().get("params");
+    let param = |name: &str| params.and_then(|params| params.get(name));
+    let typed = given.is_some() || !answer.args.is_empty();
+    let prompt = Prompt::new(&context.screen, Answers::default(), context.interrupts.sender());
+    let message = request.message().unwrap_or_default();
+    let asked = match request.kind() {
+        Some(InputKind::Form) => {
+            let schema = match param("requestedSchema") {
+                Some(Value::Object(schema)) => schema.clone(),
+                _ => Map::new(),
+            };
+            if typed || answer.accept {
+                let content = arguments::object(&Value::Object(schema), given.unwrap_or_default(), &answer.args);
+                let content = content.map_err(|problems| {
+                    Stop::usage(format!(
+                        "the answer does not fit, and nothing was sent:\n  {}\n{}",
+                        problems.join("\n  "),
+                        content::question(request)
+                    ))
+                })?;
+                return Ok(to_response(Elicited::Accept(content)));
+            }
+            context
+                .interrupts
+                .or(prompt.fill(request.key(), message, schema))
+                .await?
+        }
+        Some(InputKind::Url) if typed => {
+            return Err(Stop::usage(
+                "the question is about a page, and has no fields; --accept, --decline or --dismiss",
+            ));
+        }
+        Some(InputKind::Url) if answer.accept => return Ok(serde_json::json!({"action": "accept"})),
+        Some(InputKind::Url) => {
+            let url = param("url").and_then(Value::as_str).unwrap_or_default();
+            let visited = context.interrupts.or(prompt.visit(request.key(), message, url)).await?;
+            return match visited {
+                Ok(Elicited::Accept(())) => Ok(serde_json::json!({"action": "accept"})),
+                Ok(Elicited::Decline) => Ok(to_response(Elicited::Decline)),
+                Ok(Elicited::Cancel) => Ok(to_response(Elicited::Cancel)),
+                Err(error) => Err(Stop::new(Outcome::InputNeeded, error.to_string())),
+            };
+        }
+        _ => {
+            return Err(Stop::new(
+                Outcome::InputNeeded,
+                format!("this program has no answer to it:\n{}", content::question(request)),
+            ));
+        }
+    };
+    match asked {
+        Ok(answer) => Ok(to_response(answer)),
+        Err(error) => Err(Stop::new(Outcome::InputNeeded, error.to_string())),
+    }
+}

@@ -1,0 +1,73 @@
+//! `mcp-tasks call`
+
+use rmcp::model::Tool;
+use serde_json::Map;
+
+use super::super::args;
+use super::super::arguments;
+use super::super::outcome::{Outcome, Report, Stop};
+use super::super::prompt::Prompt;
+use super::super::server::Server;
+use super::super::text;
+use super::follow;
+use super::session::Context;
+use crate::client::ToolCall;
+
+pub(super) async fn run(context: &mut Context, call: args::Call) -> Result<Report, Stop> {
+    let server = Server::parse(&call.server)?;
+    let answers = Context::answers(&call.answers)?;
+    let given = match &call.json {
+        Some(json) => arguments::json(json)?,
+        None => Map::new(),
+    };
+    let prompt = Prompt::new(&context.screen, answers, context.interrupts.sender());
+    let session = context.connect(server, prompt).await?;
+
+    let tools = context.interrupts.or(session.client.tools()).await??;
+    let tool = tools
+        .iter()
+        .find(|tool| tool.name == call.tool)
+        .ok_or_else(|| no_such_tool(&call.tool, &tools))?;
+    let arguments = arguments::of_tool(tool, given, &call.args)?;
+
+    context.screen.progress(None, &format!("calling {}", tool.name));
+    // Dropped before it became a task, the call is called off.
+    let called = context.interrupts.or(session.client.call(&call.tool, arguments)).await;
+    let called = called.map_err(|_| Stop::new(Outcome::Cancelled, "interrupted; the call was called off"));
+    let report = match called {
+        Err(stop) => Err(stop),
+        Ok(Ok(ToolCall::Immediate(result))) => Ok(follow::report(&result)),
+        Ok(Ok(ToolCall::Deferred(handle))) if call.detach => {
+            let task = handle.saved();
+            let resume = session.book.resume_command(task);
+            let mut report = Report::new(Outcome::Success)
+                .text(task.id().as_str())
+                .task(task)
+                .member("status", "working")
+                .member("resume", resume.clone());
+            if session.book.server.is_child() {
+                report = report.note("Its server ends with this command; what it does not store is lost.");
+            }
+            context.screen.hint(&format!("To go on with it: {resume}"));
+            Ok(report)
+        }
+        Ok(Ok(ToolCall::Deferred(handle))) => follow::to_the_end(context, &session, handle, true).await,
+        Ok(Err(error)) => Err(follow::stopped(error, &session.book, None)),
+    };
+    context.screen.clear();
+    session.close().await;
+    report
+        .map(|report| report.member("tool", call.tool.clone()))
+        .map_err(|stop| {
+            let tool = call.tool.clone();
+            stop.with(|report| report.member("tool", tool))
+        })
+}
+
+fn no_such_tool(name: &str, tools: &[Tool]) -> Stop {
+    let names: Vec<_> = tools.iter().map(|tool| text::line(&tool.name)).collect();
+    Stop::usage(match names.is_empty() {
+        true => format!("the server has no tool {name:?}, nor any other"),
+        false => format!("the server has no tool {name:?}; it has {}", names.join(", ")),
+    })
+}

@@ -1,0 +1,43 @@
+//! `mcp-tasks tools`
+
+use rmcp::model::Tool;
+use serde_json::Value;
+
+use super::super::arguments::described;
+use super::super::outcome::{Outcome, Report, Stop};
+use super::super::prompt::Onlooker;
+use super::super::schema::fields;
+use super::super::server::Server;
+use super::super::text;
+use super::session::Context;
+
+pub(super) async fn run(context: &mut Context, server: &str) -> Result<Report, Stop> {
+    let server = Server::parse(server)?;
+    // Listing asks nothing; what is declared here decides what a server lists.
+    let session = context.connect(server, Onlooker).await?;
+    let tools = context.interrupts.or(session.client.tools()).await??;
+    let text = match tools.is_empty() {
+        true => "The server has no tools.".to_owned(),
+        false => tools.iter().map(described_tool).collect::<Vec<_>>().join("\n"),
+    };
+    let report = Report::new(Outcome::Success)
+        .text(text)
+        .member("server", session.client.server_name())
+        .member("tools", serde_json::to_value(&tools).unwrap_or_default());
+    session.close().await;
+    Ok(report)
+}
+
+/// A tool with its arguments.
+fn described_tool(tool: &Tool) -> String {
+    let mut words = text::line(&tool.name);
+    if let Some(description) = tool.description.as_deref().or(tool.title.as_deref()) {
+        words.push_str(" – ");
+        words.push_str(&text::line(description));
+    }
+    for field in fields(&Value::Object((*tool.input_schema).clone())) {
+        words.push_str("\n    ");
+        words.push_str(&described(&field));
+    }
+    words
+}

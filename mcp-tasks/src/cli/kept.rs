@@ -1,0 +1,350 @@
+//! The file that open tasks are kept in.
+//!
+//! It may hold answers that a server has not taken yet, so it is for its owner alone. Processes take turns by a lock on a
+//! file beside it, and put it in place whole: whoever reads it sees one state or the next.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use etcetera::BaseStrategy;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::outcome::Stop;
+use crate::client::SavedTask;
+
+/// The format of the file. A program that reads another would lose what it does not know.
+const FORMAT: u64 = 1;
+
+/// How long another process may hold the lock. It writes one small file, so one that holds it longer is frozen.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the lock is tried meanwhile.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// A task that is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry {
+    /// The server, as it is named on the command line.
+    pub(super) server: String,
+    /// Whether a secret was left out of its URL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) partial: bool,
+    /// Names of variables that the server was started with. Their values may be secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) env: Vec<String>,
+    /// The task.
+    pub(super) task: SavedTask,
+}
+
+impl Entry {
+    pub(super) fn id(&self) -> String {
+        self.task.id().as_str().to_owned()
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.task.id() == other.task.id() && self.server == other.server
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Content {
+    format: u64,
+    tasks: Vec<Entry>,
+}
+
+/// Why the file does not do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Problem {
+    #[error("{} cannot be {what}: {source}", path.display())]
+    Io {
+        path: PathBuf,
+        what: &'static str,
+        source: io::Error,
+    },
+    #[error("{} is damaged ({why}). It was left as it is; mend it, or move it away", path.display())]
+    Damaged { path: PathBuf, why: String },
+    #[error("{} was written by a newer version of this program, and left alone; --state names another file", path.display())]
+    Newer { path: PathBuf },
+    #[error("{} is held by another process for too long", path.display())]
+    Held { path: PathBuf },
+    #[error("there is no home directory to keep tasks in; --state names a file")]
+    NoHome,
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::local(problem.to_string())
+    }
+}
+
+/// The file.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    path: PathBuf,
+}
+
+impl Kept {
+    /// The file that is named, or else the one in the user's state directory.
+    pub(super) fn at(named: Option<PathBuf>) -> Result<Self, Problem> {
+        if let Some(path) = named {
+            return Ok(Self { path });
+        }
+        let places = etcetera::choose_base_strategy().map_err(|_| Problem::NoHome)?;
+        // Windows has no directory for state.
+        let place = places.state_dir().unwrap_or_else(|| places.data_dir());
+        Ok(Self {
+            path: place.join("mcp-tasks").join("tasks.json"),
+        })
+    }
+
+    fn io(&self, what: &'static str) -> impl Fn(io::Error) -> Problem + '_ {
+        move |source| Problem::Io {
+            path: self.path.clone(),
+            what,
+            source,
+        }
+    }
+
+    /// All tasks; none if there is no file.
+    pub(super) fn read(&self) -> Result<Vec<Entry>, Problem> {
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.io("read")(error)),
+        };
+        let damaged = |why: String| Problem::Damaged {
+            path: self.path.clone(),
+            why,
+        };
+        let value: Value = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        match value.get("format").and_then(Value::as_u64) {
+            Some(FORMAT) => {}
+            Some(_) => {
+                return Err(Problem::Newer {
+                    path: self.path.clone(),
+                });
+            }
+            None => return Err(damaged("it names no format".to_owned())),
+        }
+        let content: Content = serde_json::from_value(value).map_err(|error| damaged(error.to_string()))?;
+        Ok(content.tasks)
+    }
+
+    /// Changes what is kept. A file that is damaged is set aside, and where it is now is returned.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<Option<PathBuf>, Problem> {
+        let directory = match self.path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        make_private(directory).map_err(self.io("made"))?;
+        let _lock = self.lock()?;
+        let mut aside = None;
+        let mut tasks = match self.read() {
+            Ok(tasks) => tasks,
+            Err(Problem::Damaged { .. }) => {
+                let place = self.set_aside()?;
+                aside = Some(place);
+                Vec::new()
+            }
+            Err(other) => return Err(other),
+        };
+        let before = tasks.clone();
+        change(&mut tasks);
+        if tasks == before && aside.is_none() {
+            return Ok(None);
+        }
+        let content = Content { format: FORMAT, tasks };
+        let text = serde_json::to_vec_pretty(&content).map_err(|error| self.io("written")(error.into()))?;
+        // Such a file is for its owner alone from the start.
+        let write = || {
+            let mut new = tempfile::NamedTempFile::new_in(directory)?;
+            new.write_all(&text)?;
+            new.as_file().sync_all()?;
+            new.persist(&self.path)?;
+            Ok(())
+        };
+        write().map_err(self.io("written"))?;
+        Ok(aside)
+    }
+
+    /// Keeps a task, in the place of what was kept of it.
+    pub(super) fn keep(&self, entry: Entry) -> Result<Option<PathBuf>, Problem> {
+        self.change(|tasks| match tasks.iter_mut().find(|kept| kept.is(&entry)) {
+            Some(kept) => *kept = entry,
+            None => tasks.push(entry),
+        })
+    }
+
+    /// Keeps a task no longer.
+    pub(super) fn forget(&self, entry: &Entry) -> Result<(), Problem> {
+        if self.read()?.iter().any(|kept| kept.is(entry)) {
+            self.change(|tasks| tasks.retain(|kept| !kept.is(entry)))?;
+        }
+        Ok(())
+    }
+
+    /// The task with this id, or the only one whose id begins so.
+    pub(super) fn find(&self, id: &str) -> Result<Option<Entry>, Stop> {
+        let tasks = self.read()?;
+        let exact: Vec<_> = tasks.iter().filter(|kept| kept.id() == id).collect();
+        let found = match exact.is_empty() {
+            true => tasks
+                .iter()
+                .filter(|kept| !id.is_empty() && kept.id().starts_with(id))
+                .collect(),
+            false => exact,
+        };
+        match found.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some((*one).clone())),
+            several => {
+                let several: Vec<_> = several
+                    .iter()
+                    .map(|kept| format!("{} on {}", kept.id(), kept.server))
+                    .collect();
+                Err(Stop::usage(format!(
+                    "{id:?} is more than one task; write more of its id, or --server:\n  {}",
+                    several.join("\n  ")
+                )))
+            }
+        }
+    }
+
+    /// Beside the file, which is replaced again and again.
+    fn lock(&self) -> Result<File, Problem> {
+        let mut path = self.path.clone().into_os_string();
+        path.push(".lock");
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(self.io("locked"))?;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(RETRY),
+                Err(TryLockError::WouldBlock) => return Err(Problem::Held { path: path.into() }),
+                Err(TryLockError::Error(error)) => return Err(self.io("locked")(error)),
+            }
+        }
+    }
+
+    fn set_aside(&self) -> Result<PathBuf, Problem> {
+        for number in 1_u32.. {
+            let mut place = self.path.clone().into_os_string();
+            place.push(format!(".damaged-{number}"));
+            let place = PathBuf::from(place);
+            if !place.exists() {
+                fs::rename(&self.path, &place).map_err(self.io("set aside"))?;
+                return Ok(place);
+            }
+        }
+        Err(self.io("set aside")(io::ErrorKind::AlreadyExists.into()))
+    }
+}
+
+/// Makes a directory for its owner alone, unless it is there.
+fn make_private(directory: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str) -> Entry {
+        Entry {
+            server: "http://h/mcp".to_owned(),
+            partial: false,
+            env: Vec::new(),
+            task: SavedTask::new(id),
+        }
+    }
+
+    fn ids(kept: &Kept) -> Vec<String> {
+        kept.read().unwrap().iter().map(Entry::id).collect()
+    }
+
+    fn fresh() -> (tempfile::TempDir, Kept) {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::at(Some(directory.path().join("deep/er/tasks.json"))).unwrap();
+        (directory, kept)
+    }
+
+    #[test]
+    fn what_is_kept_is_found_by_the_start_of_its_id() {
+        let (_directory, kept) = fresh();
+        assert!(ids(&kept).is_empty());
+        for id in ["abc", "abd", "b"] {
+            kept.keep(entry(id)).unwrap();
+        }
+        assert_eq!(kept.find("abc").unwrap(), Some(entry("abc")));
+        assert_eq!(kept.find("b").unwrap(), Some(entry("b")));
+        assert_eq!(kept.find("c").unwrap(), None);
+        kept.find("ab").unwrap_err();
+        kept.forget(&entry("abc")).unwrap();
+        assert_eq!(ids(&kept), ["abd", "b"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn it_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_directory, kept) = fresh();
+        kept.keep(entry("a")).unwrap();
+        fs::set_permissions(&kept.path, fs::Permissions::from_mode(0o644)).unwrap();
+        kept.keep(entry("b")).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&kept.path), 0o600);
+        assert_eq!(mode(kept.path.parent().unwrap()), 0o700);
+    }
+
+    #[test]
+    fn a_damaged_file_is_reported_and_set_aside() {
+        let (_directory, kept) = fresh();
+        for (number, damage) in ["", "{", "[]", r#"{"format": 1, "tasks": [{}]}"#]
+            .into_iter()
+            .enumerate()
+        {
+            kept.change(|tasks| tasks.push(entry("x"))).unwrap();
+            fs::write(&kept.path, damage).unwrap();
+            assert!(matches!(kept.read(), Err(Problem::Damaged { .. })));
+            assert_eq!(fs::read_to_string(&kept.path).unwrap(), damage);
+            let aside = kept.keep(entry("a")).unwrap().unwrap();
+            assert!(aside.to_str().unwrap().ends_with(&format!(".damaged-{}", number + 1)));
+            assert_eq!(fs::read_to_string(aside).unwrap(), damage);
+            assert_eq!(ids(&kept), ["a"]);
+        }
+    }
+
+    #[test]
+    fn a_newer_file_is_left_alone() {
+        let (_directory, kept) = fresh();
+        kept.keep(entry("a")).unwrap();
+        let newer = r#"{"format": 2}"#;
+        fs::write(&kept.path, newer).unwrap();
+        assert!(matches!(kept.keep(entry("b")), Err(Problem::Newer { .. })));
+        assert_eq!(fs::read_to_string(&kept.path).unwrap(), newer);
+    }
+
+    #[test]
+    fn those_who_write_at_once_take_turns() {
+        let (_directory, kept) = fresh();
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let kept = &kept;
+                scope.spawn(move || (0..10).for_each(|n| drop(kept.keep(entry(&format!("{thread}-{n}"))).unwrap())));
+            }
+        });
+        assert_eq!(ids(&kept).len(), 80);
+    }
+}

@@ -1,0 +1,192 @@
+//! Who answers what servers ask: the file of answers, and the user.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Map, Value};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use super::answers::Answers;
+use super::form::{Asked, ask_consent, ask_form};
+use super::interrupt::Interrupt;
+use super::screen::Screen;
+use super::text;
+use crate::client::{FormRequest, InputError, InputHandler, UrlRequest};
+use crate::{Elicited, InputKind};
+
+/// Whether a prompt has the terminal.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Gives the terminal back as it was, if a prompt has it still.
+pub(super) fn restore_terminal() {
+    if OPEN.swap(false, Ordering::SeqCst) {
+        let _ = crossterm::execute!(
+            io::stderr(),
+            crossterm::event::DisableBracketedPaste,
+            crossterm::cursor::Show
+        );
+        let _ = crossterm::terminal::disable_raw_mode();
+        let _ = crossterm::execute!(io::stderr(), crossterm::style::Print("\r\n"));
+    }
+}
+
+/// Answers from a file, and from the user where there is one.
+#[derive(Debug, Clone)]
+pub(super) struct Prompt {
+    screen: Screen,
+    answers: Answers,
+    interrupts: mpsc::UnboundedSender<Interrupt>,
+    /// One question has the terminal at a time, until its thread has ended.
+    terminal: Arc<Mutex<()>>,
+}
+
+/// A question that is being asked. When it is dropped, the user is told that it is not open any more.
+struct Open<'a> {
+    screen: &'a Screen,
+    armed: bool,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            let words = "\nThis question is not open any more, and what you type is not sent. Press Esc.";
+            self.screen.note(words);
+        }
+    }
+}
+
+impl Prompt {
+    pub(super) fn new(screen: &Screen, answers: Answers, interrupts: mpsc::UnboundedSender<Interrupt>) -> Self {
+        Self {
+            screen: screen.clone(),
+            answers,
+            interrupts,
+            terminal: Arc::default(),
+        }
+    }
+
+    /// Asks on a thread of its own, since asking blocks.
+    async fn ask<T: Send + 'static>(
+        &self,
+        intro: &str,
+        ask: impl FnOnce() -> Asked<T> + Send + 'static,
+    ) -> Result<Elicited<T>, InputError> {
+        if !Screen::has_user() {
+            return Err(InputError::later(
+                "there is no terminal to ask in; --answers FILE answers beforehand, `mcp-tasks answer` afterwards",
+            ));
+        }
+        let turn = self.terminal.clone().lock_owned().await;
+        self.screen.pause();
+        self.screen.note(intro);
+        let mut open = Open {
+            screen: &self.screen,
+            armed: true,
+        };
+        let (sender, asked) = oneshot::channel();
+        let screen = self.screen.clone();
+        std::thread::spawn(move || {
+            OPEN.store(true, Ordering::SeqCst);
+            let asked = ask();
+            OPEN.store(false, Ordering::SeqCst);
+            screen.unpause();
+            drop(turn);
+            // Nobody waits for an answer to a question that is not open any more.
+            let _ = sender.send(asked);
+        });
+        let asked = asked.await;
+        open.armed = false;
+        match asked {
+            Ok(Asked::Accept(content)) => Ok(Elicited::Accept(content)),
+            Ok(Asked::Decline) => Ok(Elicited::Decline),
+            Ok(Asked::Cancel) => Ok(Elicited::Cancel),
+            Ok(Asked::Later) => Err(InputError::later("it was left open")),
+            Ok(Asked::Interrupted) => {
+                // The terminal was raw, so the key raised no signal. Whoever waits for this stops waiting.
+                let _ = self.interrupts.send(Interrupt::Key);
+                std::future::pending().await
+            }
+            Ok(Asked::Broken(why)) => Err(InputError::later(format!("the terminal cannot be used: {why}"))),
+            Err(_) => Err(InputError::later("the question could not be shown")),
+        }
+    }
+
+    /// Asks for a form, by the file first.
+    pub(super) async fn fill(
+        &self,
+        key: &str,
+        message: &str,
+        schema: Map<String, Value>,
+    ) -> Result<Elicited<Map<String, Value>>, InputError> {
+        if let Some(answer) = self.answers.form(key, &schema).map_err(InputError::later)? {
+            return Ok(answer);
+        }
+        self.ask(&intro(message), move || ask_form(&schema)).await
+    }
+
+    /// Shows a page, unless the file has the answer.
+    pub(super) async fn visit(&self, key: &str, message: &str, url: &str) -> Result<Elicited<()>, InputError> {
+        if let Some(answer) = self.answers.url(key) {
+            return Ok(answer);
+        }
+        let intro = format!(
+            "{}\nThe server wants you to open this page in a browser:\n  {}",
+            intro(message),
+            text::line(url)
+        );
+        self.ask(&intro, || ask_consent("I have opened it")).await
+    }
+}
+
+/// What the server asks, marked as its words.
+fn intro(message: &str) -> String {
+    let message = text::block(message);
+    let mut lines = message.lines();
+    let mut intro = format!("? {}", lines.next().unwrap_or("The server asks:"));
+    for line in lines {
+        intro.push_str("\n  ");
+        intro.push_str(line);
+    }
+    intro
+}
+
+impl InputHandler for Prompt {
+    fn kinds(&self) -> Vec<InputKind> {
+        vec![InputKind::Form, InputKind::Url]
+    }
+
+    async fn form(&self, form: FormRequest) -> Result<Elicited<Map<String, Value>>, InputError> {
+        self.fill(&form.key, &form.message, form.schema).await
+    }
+
+    async fn url(&self, url: UrlRequest) -> Result<Elicited<()>, InputError> {
+        self.visit(&url.key, &url.message, &url.url).await
+    }
+}
+
+/// Shows what a task asks, and leaves the answer to others.
+#[derive(Debug)]
+pub(super) struct Onlooker;
+
+impl InputHandler for Onlooker {
+    fn kinds(&self) -> Vec<InputKind> {
+        vec![InputKind::Form, InputKind::Url, InputKind::Sampling, InputKind::Roots]
+    }
+
+    async fn form(&self, _: FormRequest) -> Result<Elicited<Map<String, Value>>, InputError> {
+        std::future::pending().await
+    }
+
+    async fn url(&self, _: UrlRequest) -> Result<Elicited<()>, InputError> {
+        std::future::pending().await
+    }
+
+    async fn sampling(&self, _: crate::client::SamplingRequest) -> Result<Value, InputError> {
+        std::future::pending().await
+    }
+
+    async fn roots(&self) -> Result<Value, InputError> {
+        std::future::pending().await
+    }
+}

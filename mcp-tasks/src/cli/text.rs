@@ -1,0 +1,113 @@
+//! Text of others, made fit for a terminal.
+
+use std::borrow::Cow;
+
+/// Whether a terminal does something else with it than show it: control characters, C1 ones included; what turns the
+/// direction of text round; line ends that are no `\n`; what cannot be seen at all.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{061C}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}'
+        )
+        || matches!(c, '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
+}
+
+/// The text with what [acts] made visible, as `\u{1b}`. Line ends and tabs stay.
+pub(super) fn block(text: &str) -> Cow<'_, str> {
+    let keeps = |c: char| matches!(c, '\n' | '\t') || !acts(c);
+    if text.chars().all(keeps) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\r' if rest.peek() == Some(&'\n') => {}
+            c if keeps(c) => clean.push(c),
+            c => clean.extend(c.escape_unicode()),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+/// The text on one line, its spaces as single ones.
+pub(super) fn line(text: &str) -> String {
+    block(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// [`line`], no longer than so many characters.
+pub(super) fn short(text: &str, most: usize) -> String {
+    let line = line(text);
+    match line.char_indices().nth(most) {
+        None => line,
+        Some(_) => {
+            let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+            format!("{kept}…")
+        }
+    }
+}
+
+/// JSON in which nothing [acts]; it reads as the same value.
+pub(super) fn json(value: &serde_json::Value) -> String {
+    inert(format!("{value:#}"))
+}
+
+/// [`json`] on one line.
+pub(super) fn json_line(value: &serde_json::Value) -> String {
+    inert(value.to_string())
+}
+
+fn inert(text: String) -> String {
+    if text.chars().all(|c| c == '\n' || !acts(c)) {
+        return text;
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        // Outside strings there is nothing that acts but line ends, and inside there are none.
+        if c == '\n' || !acts(c) {
+            clean.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                clean.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn nothing_that_acts_gets_through() {
+        for c in (0..=0x0010_FFFF).filter_map(char::from_u32) {
+            let text = format!("a{c}b");
+            for clean in [block(&text).into_owned(), line(&text), super::json(&json!(text))] {
+                let left = clean.chars().filter(|&c| acts(c)).collect::<String>();
+                assert!(matches!(left.as_str(), "" | "\n" | "\t"), "{c:?} in {clean:?}");
+            }
+        }
+        assert_eq!(block("\u{1b}[2J\u{9b}0m"), "\\u{1b}[2J\\u{9b}0m");
+        assert_eq!(block("a\r\nb\rc\td"), "a\nb\\u{d}c\td");
+        assert_eq!(line(" a\n\tb\u{7} "), "a b\\u{7}");
+    }
+
+    #[test]
+    fn people_write_in_all_languages() {
+        for text in ["übermäßig", "日本語", "שלום", "👩\u{200d}🚀", "e\u{301}"] {
+            assert_eq!(block(text), text);
+        }
+        assert_eq!(short("übermäßig", 5), "über…");
+        assert_eq!(short("über", 4), "über");
+    }
+
+    #[test]
+    fn json_reads_as_the_same_value() {
+        let value = json!({"a\u{9b}": ["\u{202e}\u{e0041}\u{1b}\"\n", 1.5, null]});
+        assert_eq!(serde_json::from_str::<Value>(&super::json(&value)).unwrap(), value);
+    }
+}

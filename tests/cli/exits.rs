@@ -1,0 +1,214 @@
+//! Exit codes, and the documents that scripts read: one of every kind.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+use crate::harness::{Asked, Fixture, Ran, Reply, Script, User, created, task, until, within, working};
+
+/// A server with a tool `t` that takes nothing, and does the rest like this.
+pub(crate) fn scripted(act: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Script {
+    Script::new(move |asked| match asked.method.as_str() {
+        "tools/list" => Reply::Result(json!({
+            "resultType": "complete",
+            "tools": [{"name": "t", "inputSchema": {"type": "object"}}],
+            "ttlMs": 0,
+            "cacheScope": "private",
+        })),
+        _ => act(asked),
+    })
+}
+
+fn is(ran: &Ran, code: i32, outcome: &str) -> Value {
+    let document = ran.document();
+    assert_eq!(
+        (ran.code, document["outcome"].as_str()),
+        (code, Some(outcome)),
+        "{ran:?}"
+    );
+    assert_eq!(document["exitCode"], code);
+    document
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_and_errors_of_a_real_server() {
+    let server = Fixture::http(&[]).await;
+    let url = server.url();
+    let user = User::new();
+    let call = async |tool: &str, more: &[&str]| user.run(&[&["call", url, tool, "-o", "json"], more].concat()).await;
+
+    let plain = is(&call("plain", &["-a", "text=ab", "-a", "times=2"]).await, 0, "success");
+    assert_eq!(plain["result"]["content"][0]["text"], "abab");
+    assert!(plain.get("taskId").is_none());
+    let task = is(
+        &call("required", &["-a", "text=ab", "-a", "times=2"]).await,
+        0,
+        "success",
+    );
+    assert_eq!(task["result"]["content"][0]["text"], "abab");
+    assert_eq!(task["handle"]["taskId"], task["taskId"]);
+    assert_eq!(task["tool"], "required");
+
+    let failed = is(&call("fail", &[]).await, 1, "tool_error");
+    assert_eq!(failed["result"]["isError"], true);
+    let failed = is(&call("fail_protocol", &[]).await, 3, "failed");
+    assert_eq!(failed["error"]["message"], "the printer is on fire");
+    assert_eq!(failed["error"]["data"]["floor"], 3);
+    // The server asks for no roots where none are declared.
+    let roots = is(&call("roots", &[]).await, 3, "failed");
+    assert_eq!(roots["error"]["code"], -32021);
+
+    let asks = is(&call("ask", &[]).await, 5, "input_needed");
+    assert_eq!(asks["requests"][0]["key"], "go");
+    assert!(asks["message"].as_str().unwrap().contains("there is no terminal"));
+    let id = asks["taskId"].as_str().unwrap();
+    assert_eq!(asks["resume"], format!("mcp-tasks resume {id}"));
+    let looked = is(&user.run(&["get", id, "-o", "json"]).await, 0, "success");
+    assert_eq!(looked["status"], "input_required");
+    assert_eq!(looked["requests"][0]["request"]["params"]["message"], "Go on?");
+
+    let unknown = user.run(&["get", "nobody-knows", "--server", url, "-o", "json"]).await;
+    is(&unknown, 6, "unknown");
+    assert!(user.run(&["get", "nobody-knows"]).await.err.contains("--server"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_command_line_is_told_before_anything_is_sent() {
+    let server = Fixture::http(&[]).await;
+    let user = User::new();
+    let call = async |more: &[&str]| user.run(&[&["call", server.url()], more].concat()).await;
+    for (arguments, words) in [
+        (
+            &["plain", "-a", "text=ab", "-a", "times=many"][..],
+            "times: a whole number is expected",
+        ),
+        (
+            &["plain", "-a", "text=ab", "-a", "times=300"],
+            "300 is greater than the maximum of 255",
+        ),
+        (
+            &["plain", "-a", "text=ab"],
+            "times: it is missing; a whole number is expected",
+        ),
+        (
+            &["plain", "-a", "txt=ab", "-a", "times=1"],
+            "txt: there is no such argument",
+        ),
+        (&["plain", "--json", "[1]"], "no object"),
+        (&["plain", "--json", "{"], "no JSON object"),
+        (
+            &["plain", "--json", r#"{"text": 7, "times": 1}"#],
+            "text: 7 is not of type \"string\"",
+        ),
+        (&["plane"], "no tool \"plane\"; it has "),
+        (&["plain", "-a", "text"], "NAME=VALUE"),
+    ] {
+        let ran = call(arguments).await;
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.err.contains(words), "{words}: {ran:?}");
+        assert_eq!(ran.out, "");
+    }
+    is(&call(&["plain", "-o", "json"]).await, 2, "usage");
+    assert_eq!(user.run(&["call", "localhost:8080", "t"]).await.code, 2);
+    assert_eq!(user.run(&[]).await.code, 2);
+    assert_eq!(user.run(&["--help"]).await.code, 0);
+    let seen = user.run(&["call", server.url(), "observe"]).await;
+    let seen: Value = serde_json::from_str(&seen.out).unwrap();
+    assert_eq!(seen["journal"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_somebody_cancels_is_cancelled() {
+    let server = Fixture::http(&[]).await;
+    let user = User::new();
+    let waiting = user
+        .command(&["call", server.url(), "sleep", "-o", "json"])
+        .spawn()
+        .unwrap();
+    let id = until("the task is kept", async || {
+        Some(user.kept().await.first()?["taskId"].as_str()?.to_owned())
+    })
+    .await;
+    let cancelled = is(&user.run(&["cancel", &id, "-o", "json"]).await, 0, "success");
+    assert_eq!(cancelled["status"], "cancelled");
+    let output = within("the call ends", waiting.wait_with_output()).await.unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["outcome"], "cancelled");
+    assert!(user.kept().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_past_its_time_has_expired() {
+    let script = scripted(|asked| match asked.method.as_str() {
+        "tools/call" => Reply::Result(task("working", json!({"resultType": "task", "ttlMs": 0}))),
+        "tasks/get" => Reply::Error(-32602, "unknown task"),
+        _ => Reply::Error(-32601, "unknown method"),
+    });
+    let user = User::new();
+    let ran = user.run(&["call", &script.listen().await, "t", "-o", "json"]).await;
+    is(&ran, 6, "expired");
+    assert!(user.kept().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_refuses_is_no_server_that_is_gone() {
+    let user = User::new();
+    let refuses = scripted(|_| Reply::Error(-32000, "not today")).listen().await;
+    let document = is(&user.run(&["call", &refuses, "t", "-o", "json"]).await, 3, "refused");
+    assert_eq!(document["error"]["message"], "not today");
+    let senseless = scripted(|_| Reply::Result(json!({"resultType": "complete"})))
+        .listen()
+        .await;
+    is(&user.run(&["call", &senseless, "t", "-o", "json"]).await, 7, "protocol");
+
+    // A port that nobody listens on any more.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = format!("http://{}/mcp", listener.local_addr().unwrap());
+    drop(listener);
+    is(&user.run(&["tools", &gone, "-o", "json"]).await, 7, "transport");
+    is(
+        &user.run(&["tools", "stdio:/nowhere/at/all", "-o", "json"]).await,
+        7,
+        "transport",
+    );
+    is(
+        &user
+            .run(&["call", &gone, "t", "--answers", "/nowhere/at/all", "-o", "json"])
+            .await,
+        8,
+        "local",
+    );
+}
+
+/// SIGTERM leaves no time for a second thought.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_asked_to_end_detaches() {
+    let script = scripted(|asked| match asked.method.as_str() {
+        "tools/call" => Reply::Result(created()),
+        "tasks/get" => Reply::Result(working()),
+        _ => Reply::Error(-32601, "unknown method"),
+    });
+    let url = script.listen().await;
+    let user = User::new();
+    let mut child = user.command(&["call", &url, "t", "-o", "json"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    while within("it works", lines.next_line()).await.unwrap().as_deref() != Some("working") {}
+    let pid = child.id().unwrap().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-s", "TERM", &pid])
+            .status()
+            .await
+            .unwrap()
+            .success()
+    );
+    let output = within("it ends", child.wait_with_output()).await.unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (output.status.code(), &document["outcome"]),
+        (Some(130), &json!("detached"))
+    );
+    assert_eq!(document["resume"], "mcp-tasks resume t1");
+    assert_eq!(user.kept().await.len(), 1);
+}
