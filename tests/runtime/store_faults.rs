@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_tasks::prelude::*;
 use serde_json::json;
 
-use crate::support::{Faults, Log, Mode, Node, TestStore, Word, in_both_modes, keys, text, word};
+use crate::support::{Faults, Log, Mode, Node, TestStore, Word, code, in_both_modes, keys, status, text, word};
 
 /// Reports, works, asks, works.
 #[mcp_task]
@@ -156,4 +156,50 @@ async fn a_store_that_does_not_answer_is_told_at_the_start() {
     );
     let (outcome, _) = checked(TestStore::new(Mode::Straight)).await;
     outcome.expect("it answers");
+}
+
+/// How long a text is that the store does not take.
+const TOO_LONG: usize = 10_000;
+
+/// Comes to more than the store takes, in one way or another.
+#[mcp_task(on_crash = "replay")]
+async fn voluminous(ctx: ToolContext, log: State<Log>, way: String) -> Result<String, ToolError> {
+    log.push(way.as_str());
+    let much = "much ".repeat(TOO_LONG);
+    match way.as_str() {
+        "result" => Ok(much),
+        "error" => Err(ToolError::protocol(mcp_tasks::rmcp::ErrorData::internal_error(
+            much, None,
+        ))),
+        "step" => ctx.step("much", || async { Ok::<_, ToolError>(much) }).await,
+        "question" => Ok(word(ctx.elicit::<Word>(much).await?)),
+        _ => {
+            ctx.progress(1.0).message(much).send();
+            std::future::pending().await
+        }
+    }
+}
+
+/// What a store refuses because it is too large for it fails the task, and at once. The node is there, so its client is
+/// not told of a lost one; and as the work would come to the same again, no node does it again.
+#[tokio::test(start_paused = true)]
+async fn what_the_store_refuses_fails_the_task_and_is_not_done_again() {
+    for way in ["result", "error", "step", "question", "progress"] {
+        let log = Log::default();
+        let (node, client) = Node::start(Mode::Straight, |b| b.register::<voluminous>().state(log.clone())).await;
+        node.store.misbehave(|faults| faults.longest_record = Some(TOO_LONG));
+        let began = tokio::time::Instant::now();
+        let id = client.start("voluminous", json!({ "way": way })).await;
+        let task = client.settled(&id).await;
+        assert_eq!(status(&task), "failed", "{way}: {task}");
+        assert_eq!(code(&task), -32603, "{way}: {task}");
+        let message = task["statusMessage"].as_str().unwrap_or_default();
+        assert!(message.contains("store refuses"), "{way}: {task}");
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "{way}: before its lease is over"
+        );
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert_eq!(log.lines(), [way], "once, also after its lease");
+    }
 }

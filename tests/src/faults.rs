@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcp_tasks_core::{
-    ChangeFeed, ExpiredLeases, Mutation, StoreError, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp,
-    Updated, WriteId,
+    Change, ChangeFeed, ExpiredLeases, Mutation, StoreError, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore,
+    Timestamp, Updated, WriteId,
 };
 
 use crate::dice::Dice;
@@ -31,6 +31,8 @@ pub struct Faults {
     pub lose: u32,
     /// The acknowledgements of how many of the next creations are lost.
     pub lose_creates: u32,
+    /// The longest record that an update may leave, in bytes of its JSON; a longer one is refused.
+    pub longest_record: Option<usize>,
     /// Nothing works.
     pub down: bool,
     /// What happens to every operation, by chance.
@@ -148,7 +150,29 @@ async fn pause(time: Duration) {
     }
 }
 
+/// What a store says of a record that is too long for it.
+fn too_long() -> StoreError {
+    StoreError::Refused {
+        reason: "the record is too long".to_owned(),
+        source: None,
+    }
+}
+
 impl<S: TaskStore> FaultyStore<S> {
+    /// Whether the mutation would leave a longer record than is taken.
+    async fn is_too_long(&self, id: &TaskId, now: Timestamp, mutation: &Mutation) -> Result<bool, StoreError> {
+        let Some(longest) = lock(&self.faults).longest_record else {
+            return Ok(false);
+        };
+        let Some(record) = self.inner.get(id, now).await? else {
+            return Ok(false);
+        };
+        Ok(match mutation(&record) {
+            Change::Write(next) => next.to_json().is_ok_and(|json| json.len() > longest),
+            _ => false,
+        })
+    }
+
     /// The store, faultless until told otherwise.
     pub fn new(inner: S) -> Self {
         Self {
@@ -294,7 +318,12 @@ impl<S: TaskStore> TaskStore for FaultyStore<S> {
         Box::pin(async move {
             let (fate, reruns) = self.fate_of_an_update();
             let mutation = rerun(mutation, reruns);
-            let update = async { self.inner.update(id, now, write, mutation).await };
+            let update = async {
+                if self.is_too_long(id, now, &mutation).await? {
+                    return Err(too_long());
+                }
+                self.inner.update(id, now, write, mutation).await
+            };
             self.through(fate, update).await
         })
     }

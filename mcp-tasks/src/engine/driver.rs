@@ -41,6 +41,8 @@ pub(crate) enum Ending {
     Expired,
     /// The record belongs to another execution, or is terminal or gone: nothing this run does counts any more.
     Fenced,
+    /// What the run has to keep is refused where it is to be kept, and would be again.
+    Refused,
 }
 
 /// What became of a write.
@@ -50,6 +52,8 @@ pub(crate) enum Written {
     Done,
     /// The run is fenced off.
     Fenced,
+    /// Refused for good.
+    Refused,
 }
 
 /// Where a run's ledger and reports go.
@@ -170,8 +174,10 @@ pub(crate) async fn drive<S: Sink>(
             ending = &mut stopped => return ending,
             (written, ledger) = in_flight(&mut write) => {
                 write = None;
-                if written == Written::Fenced {
-                    return Ending::Fenced;
+                match written {
+                    Written::Done => {}
+                    Written::Fenced => return Ending::Fenced,
+                    Written::Refused => return Ending::Refused,
                 }
                 if let Some(ledger) = ledger {
                     run.cursor().saved(&ledger);

@@ -22,6 +22,9 @@ use crate::registry::RegisteredTool;
 /// The words a client gets for what is the server's own fault; the log has the rest.
 const INTERNAL: &str = "Internal error";
 
+/// The words for a task whose record the store refuses, most often because it has grown too large for it.
+const UNKEPT: &str = "The task store refuses to keep what the tool came to";
+
 /// How an execution leaves its record.
 enum Outcome {
     Completed(Box<CallToolResult>),
@@ -184,6 +187,7 @@ impl Engine {
                 self.inner.quota.give_back(record);
                 Ended::Stopped
             }
+            Ending::Refused => Ended::Outcome(Outcome::internal(UNKEPT)),
             Ending::Fenced | Ending::Deferred(_) => {
                 tracing::info!("the task ended or went on elsewhere; this execution was stopped");
                 Ended::Stopped
@@ -236,6 +240,7 @@ impl Engine {
             Ok(Some(updated)) if updated.applied => tracing::info!(questions, "task suspended"),
             // Cancelled, expired or taken over while it ran.
             Ok(_) => {}
+            Err(error @ StoreError::Refused { .. }) => self.fail_unkept(record, &error).await,
             Err(error) => given_up(&error),
         }
     }
@@ -276,6 +281,25 @@ impl Engine {
         match stored {
             Ok(Some(updated)) if updated.applied => self.ended(&updated.record, now),
             // Cancelled, expired or taken over while it ran: what it came to does not count.
+            Ok(_) => {}
+            Err(error @ StoreError::Refused { .. }) => self.fail_unkept(record, &error).await,
+            Err(error) => given_up(&error),
+        }
+    }
+
+    /// Fails a task whose outcome or questions the store refuses. Nobody is to take it over: the work would be done again
+    /// for an outcome that is refused again, and its client would be told of a lost server.
+    async fn fail_unkept(&self, record: &TaskRecord, refusal: &StoreError) {
+        tracing::error!(error = %error_chain(refusal), "the execution's outcome cannot be stored; its task fails");
+        let Ok(error) = Json::of(&ErrorData::internal_error(INTERNAL, None)) else {
+            return;
+        };
+        let (now, epoch) = (self.now(), record.execution.epoch);
+        let stored = self
+            .persist(record, move |r| r.failed(epoch, now, &error, UNKEPT))
+            .await;
+        match stored {
+            Ok(Some(updated)) if updated.applied => self.ended(&updated.record, now),
             Ok(_) => {}
             Err(error) => given_up(&error),
         }

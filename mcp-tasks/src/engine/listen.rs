@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use mcp_tasks_core::{TaskChange, TaskId, TaskRecord, TaskStatus, Timestamp};
+use mcp_tasks_core::{StoreError, TaskChange, TaskId, TaskRecord, TaskStatus, Timestamp};
 use rmcp::ErrorData;
 
-use super::request::unknown_task;
 use super::watchers::Watch;
-use super::{Engine, lock};
+use super::{Engine, error_chain, lock, store_failed};
 use crate::Caller;
 
 /// How many tasks one listener may watch: what a client can have on its screen, and some hundred kilobytes.
@@ -123,14 +122,19 @@ impl TaskListener {
 
     /// The task, if there is something new to see of it.
     async fn look(&mut self, id: &TaskId) -> Option<Arc<TaskRecord>> {
-        let record = match self.engine.get(id, self.caller.principal()).await {
-            Ok(record) => record,
-            Err(error) if error == unknown_task() => {
+        let record = match self.engine.find(id, self.caller.principal()).await {
+            Ok(Some(record)) => record,
+            Ok(None) => {
                 self.forget(id);
                 return None;
             }
-            // The store says in the log what it has.
-            Err(_) => {
+            Err(error @ StoreError::Unreadable { .. }) => {
+                left_out(&error);
+                self.forget(id);
+                return None;
+            }
+            Err(error) => {
+                store_failed(&error);
                 if let Some(seen) = self.tasks.get_mut(id) {
                     seen.again = Some(self.engine.now().saturating_add(RETRY));
                 }
@@ -158,11 +162,16 @@ impl TaskListener {
     }
 }
 
+/// A record that cannot be read stays so, and must not keep its listener from the other tasks.
+fn left_out(error: &StoreError) {
+    tracing::warn!(error = %error_chain(error), "a task that was asked for cannot be listened to");
+}
+
 impl Engine {
     /// Watches those of the tasks that are there and the caller's; the others are left out, whatever is wrong with them.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the store cannot be reached.
     pub(crate) async fn listen(
         &self,
         ids: impl IntoIterator<Item = &str> + Send,
@@ -182,13 +191,17 @@ impl Engine {
             }
             // First the watch, then the look: a change in between is told.
             listener.watch.add(&id);
-            match self.get(&id, listener.caller.principal()).await {
-                Ok(_) => {
+            match self.find(&id, listener.caller.principal()).await {
+                Ok(Some(_)) => {
                     listener.tasks.insert(id.clone(), Seen::default());
                     listener.granted.push(id);
                 }
-                Err(error) if error == unknown_task() => listener.watch.remove(&id),
-                Err(error) => return Err(error),
+                Ok(None) => listener.watch.remove(&id),
+                Err(error @ StoreError::Unreadable { .. }) => {
+                    left_out(&error);
+                    listener.watch.remove(&id);
+                }
+                Err(error) => return Err(store_failed(&error)),
             }
         }
         Ok(listener)

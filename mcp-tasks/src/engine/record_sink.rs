@@ -68,6 +68,10 @@ impl Sink for RecordSink {
             match updated {
                 Ok(Some(updated)) if updated.record.is_owned_by(epoch) => Written::Done,
                 Ok(_) => Written::Fenced,
+                Err(error @ StoreError::Refused { .. }) => {
+                    tracing::error!(error = %error_chain(&error), "the run cannot be stored; its task fails");
+                    Written::Refused
+                }
                 Err(error) => {
                     tracing::error!(error = %error_chain(&error), "the run cannot be stored; it is given up");
                     Written::Fenced

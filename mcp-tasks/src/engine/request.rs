@@ -161,21 +161,29 @@ impl Engine {
     /// # Errors
     /// [`unknown_task`], or a store that fails.
     pub(crate) async fn get(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
+        let found = self.find(id, caller).await;
+        found.map_err(|error| store_failed(&error))?.ok_or_else(unknown_task)
+    }
+
+    /// As [`get`](Self::get), for those who tell the ways in which the store fails apart.
+    pub(super) async fn find(
+        &self,
+        id: &TaskId,
+        caller: Option<&Principal>,
+    ) -> Result<Option<Arc<TaskRecord>>, StoreError> {
         self.start_background();
         let record = self.owned(id, caller).await?;
-        if !self.is_abandoned(&record, self.now()) {
+        let abandoned = record.as_ref().filter(|record| self.is_abandoned(record, self.now()));
+        let Some(abandoned) = abandoned else {
             return Ok(record);
-        }
-        self.recover(&record).await.map_err(|error| store_failed(&error))?;
+        };
+        self.recover(abandoned).await?;
         self.owned(id, caller).await
     }
 
-    async fn owned(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Arc<TaskRecord>, ErrorData> {
-        let record = self.inner.store.get(id, self.now()).await;
-        record
-            .map_err(|error| store_failed(&error))?
-            .filter(|record| Principal::is_owner(record.principal.as_deref(), caller))
-            .ok_or_else(unknown_task)
+    async fn owned(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Option<Arc<TaskRecord>>, StoreError> {
+        let record = self.inner.store.get(id, self.now()).await?;
+        Ok(record.filter(|record| Principal::is_owner(record.principal.as_deref(), caller)))
     }
 
     /// Takes in answers. The task was looked up with [`get`](Self::get) before, so that its owner and its tool's guard

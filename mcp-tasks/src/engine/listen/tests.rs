@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use mcp_tasks_core::{
-    Change, ClientCapabilities, Json, MemoryStore, Mutation, StoreFuture, TaskStore, Updated, WriteId,
+    Change, ClientCapabilities, Json, MemoryStore, Mutation, RecordError, StoreFuture, TaskStore, Updated, WriteId,
 };
 
 use super::*;
@@ -19,9 +19,11 @@ impl Clock for PausedClock {
     }
 }
 
-/// A store that tells nobody of changes.
+/// A store that tells nobody of changes, and that holds one task which cannot be read.
 #[derive(Debug)]
 struct Silent(Arc<MemoryStore>);
+
+const UNREADABLE: &str = "unreadable";
 
 impl TaskStore for Silent {
     fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
@@ -29,6 +31,11 @@ impl TaskStore for Silent {
     }
 
     fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+        if id.as_str() == UNREADABLE {
+            let id = id.clone();
+            let source = RecordError::NewerFormat { found: 7_000 };
+            return Box::pin(std::future::ready(Err(StoreError::Unreadable { id, source })));
+        }
         self.0.get(id, now)
     }
 
@@ -150,6 +157,19 @@ async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
+}
+
+/// What another release wrote, or nobody can read, is not granted; the other tasks are.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_cannot_be_read_keeps_nobody_from_the_others() {
+    let scene = Scene::new(false);
+    let id = scene.task("a", QUIET).await;
+    let mut listener = scene.listen(&[&TaskId::new(UNREADABLE), &id]).await;
+    assert_eq!(listener.granted(), std::slice::from_ref(&id));
+    heard(&mut listener).await;
+    scene.write(&id, complete).await;
+    assert_eq!(heard(&mut listener).await.status, TaskStatus::Completed);
+    assert!(matches!(listener.next(QUIET).await, Heard::Over));
 }
 
 #[tokio::test(start_paused = true)]
