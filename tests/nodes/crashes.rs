@@ -75,7 +75,7 @@ pub(crate) async fn a_process_frozen_past_its_lease_changes_nothing_any_more(dat
     is_lost(&lost);
     first.signal("CONT").await;
     first.open("g").await;
-    first.noted("wait ended").await;
+    first.left("wait").await;
     // Its end was to be written by then, or is on its way; what takes longer than another task does not come any more.
     let other = first.create("optional", json!({"text": "a", "times": 1})).await;
     first.reaches(&other, "completed").await;
@@ -95,7 +95,7 @@ pub(crate) async fn a_process_frozen_past_its_lease_does_not_undo_a_replay(datab
     first.signal("CONT").await;
     // The frozen one comes to its end first, and it does not count.
     first.open("g").await;
-    first.noted("measure_and_wait ended").await;
+    first.left("measure_and_wait").await;
     let other = first.create("optional", json!({"text": "a", "times": 1})).await;
     first.reaches(&other, "completed").await;
     assert_eq!(

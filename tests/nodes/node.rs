@@ -231,6 +231,16 @@ impl Node {
         until(event, async || (self.count(event).await > 0).then_some(())).await;
     }
 
+    /// The work of `tool` is over here: it came to its end, or it was dropped, as happens where the store tells at once that
+    /// the task is no longer this node's.
+    pub(crate) async fn left(&self, tool: &str) {
+        let (ended, dropped) = (format!("{tool} ended"), format!("{tool} dropped"));
+        until(&format!("{tool} is left"), async || {
+            (self.count(&ended).await + self.count(&dropped).await > 0).then_some(())
+        })
+        .await;
+    }
+
     /// Opens a gate in this process.
     pub(crate) async fn open(&self, gate: &str) {
         assert_eq!(self.said("open", json!({"gate": gate})).await, "open");

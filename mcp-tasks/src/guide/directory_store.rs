@@ -45,7 +45,7 @@ impl Directory {
 
     fn delete(&self, key: &str, version: Option<CasVersion>) -> Result<bool> {
         let lock = File::create(self.0.join("lock"))?;
-        lock.try_lock()?;
+        lock.lock()?;
         let present = self.read(key)?.map(|entry| entry.version);
         let is_meant = present.is_some() && (version.is_none() || version == present);
         let removed = is_meant.then(|| fs::remove_file(self.file(key)));
