@@ -243,7 +243,7 @@ impl<'a> Trial<'a> {
         let mut record = TaskRecord::new(
             self.id(),
             "encode".into(),
-            raw(r#"{"b":1,"a":18446744073709551616}"#),
+            raw(r#"{"b":1.0e2,"a":18446744073709551616,"escaped":"\u0041"}"#),
             ClientCapabilities::new(raw("{}")),
             self.now,
             ttl,

@@ -59,7 +59,7 @@ impl Mutate {
                 record.progressed(*epoch, now, &report)
             }
             Self::Complete(epoch) => {
-                let result = raw(r#"{"content":[],"big":18446744073709551616,"nul":"a\u0000b"}"#);
+                let result = raw(r#"{"content":[],"big":18446744073709551616,"escaped":"\u0041","nul":"a\u0000b"}"#);
                 record.completed(*epoch, now, &result, None)
             }
             Self::Fail(epoch) => record.failed(*epoch, now, &raw(r#"{"code":-32603,"message":"no"}"#), "no"),
