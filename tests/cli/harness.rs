@@ -10,40 +10,17 @@ mod script;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use mcp_tasks::client::{TaskClient, ToolCall};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-use tokio::time::Instant;
+
+pub(crate) use mcp_tasks_tests::patience::{until, within};
 
 pub(crate) use self::process::Fixture;
 pub(crate) use self::pty::Terminal;
 pub(crate) use self::script::{Asked, Reply, Script, created, done, task, working};
-
-/// Overall time within which anything has to happen that a test waits for: far more than a loaded machine needs.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// Looks again and again until there is something to see.
-pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = Instant::now() + LIMIT;
-    loop {
-        if let Some(seen) = look().await {
-            return seen;
-        }
-        assert!(Instant::now() < end, "never happened: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// The future's outcome, which has to come within [`LIMIT`].
-pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(LIMIT, future).await {
-        Ok(outcome) => outcome,
-        Err(_) => panic!("never happened: {what}"),
-    }
-}
 
 /// A user of the program: a home of their own, and variables.
 #[derive(Debug)]

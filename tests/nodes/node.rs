@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_tasks_tests::patience::until;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use tokio::time::Instant;
 
 use crate::database::Database;
 
@@ -26,18 +26,6 @@ pub(crate) const PAST_LONG_LEASE: u64 = 120_000;
 
 /// One that is waited for. Renewed three times in it, so that a loaded machine keeps it all the same.
 pub(crate) const SHORT_LEASE: &str = "PT2S";
-
-/// Looks again and again until there is something to see.
-pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = Instant::now() + LIMIT;
-    loop {
-        if let Some(seen) = look().await {
-            return seen;
-        }
-        assert!(Instant::now() < end, "never happened: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
 
 /// A fixture server on a database; it is killed when this is dropped.
 #[derive(Debug)]

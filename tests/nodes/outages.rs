@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
+use mcp_tasks_tests::patience::until;
 use serde_json::{Value, json};
 
 use crate::database::Database;
-use crate::node::{Node, SHORT_LEASE, until, words, yes};
+use crate::node::{Node, SHORT_LEASE, words, yes};
 
 const TASKS: usize = 40;
 

@@ -2,6 +2,7 @@
 
 pub mod dice;
 pub mod faults;
+pub mod patience;
 pub mod rmcp_server;
 pub mod servers;
 pub mod table;

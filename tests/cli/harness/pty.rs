@@ -6,9 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use mcp_tasks_tests::patience::{LIMIT, until};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
-
-use super::{LIMIT, until};
 
 const SIZE: PtySize = PtySize {
     rows: 50,
