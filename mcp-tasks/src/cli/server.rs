@@ -1,8 +1,10 @@
 //! Which server, and the connection to it.
 
 use std::io::{BufRead, BufReader, Read};
+use std::time::Duration;
 
 use tokio::process::Command;
+use tokio::sync::oneshot;
 
 use super::outcome::Stop;
 use super::screen::Screen;
@@ -13,6 +15,10 @@ const TOKEN: &str = "MCP_TASKS_TOKEN";
 
 /// Lines of a server's log are cut here: nobody reads longer ones, and a server may write without an end.
 const LONGEST_LINE: u64 = 8 * 1024;
+
+/// How long the log of a server that did not start is waited for: it is in the pipe already, unless something that the server
+/// started keeps the pipe open.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A server, as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,8 +95,16 @@ impl Server {
                 // Ctrl-C is for this program alone: a server that it reached would end before its task is called off.
                 #[cfg(unix)]
                 command.process_group(0);
-                command.stderr(log(screen)?);
-                builder.connect_command(command).await?
+                let (writer, read) = log(screen)?;
+                command.stderr(writer);
+                match builder.connect_command(command).await {
+                    Ok(client) => client,
+                    Err(error) => {
+                        // A server that did not start has said why, and that comes before the words for it here.
+                        let _ = tokio::time::timeout(LAST_WORDS, read).await;
+                        return Err(error.into());
+                    }
+                }
             }
         };
         Ok(client)
@@ -112,12 +126,15 @@ fn token() -> Result<Option<String>, Stop> {
     Ok((!token.is_empty()).then(|| token.to_owned()))
 }
 
-/// Where a child writes its log: through here, since it may write anything.
-fn log(screen: &Screen) -> Result<std::io::PipeWriter, Stop> {
+/// Where a child writes its log: through here, since it may write anything. What comes with it resolves, by an error, once
+/// all of it is on the screen.
+fn log(screen: &Screen) -> Result<(std::io::PipeWriter, oneshot::Receiver<()>), Stop> {
     let (reader, writer) =
         std::io::pipe().map_err(|error| Stop::local(format!("the server's log has no way here: {error}")))?;
     let screen = screen.clone();
+    let (all_read, read) = oneshot::channel();
     std::thread::spawn(move || {
+        let _all_read: oneshot::Sender<()> = all_read;
         let mut reader = BufReader::new(reader);
         let mut line = Vec::new();
         loop {
@@ -131,7 +148,7 @@ fn log(screen: &Screen) -> Result<std::io::PipeWriter, Stop> {
             }
         }
     });
-    Ok(writer)
+    Ok((writer, read))
 }
 
 #[cfg(test)]
