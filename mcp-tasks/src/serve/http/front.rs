@@ -186,16 +186,18 @@ impl<H: ServerHandler> Shared<H> {
     async fn answer(&self, method: Method, parts: &Parts, body: &Bytes) -> Option<Response> {
         // Text in another encoding is no JSON, also where it would be passed over.
         let body = std::str::from_utf8(body).ok()?;
+        // What is asked most has its future here. The others', and rmcp's, are boxed on their own: they are many times larger,
+        // and every request would be given room for the largest.
         match method {
             Method::Get => self.get(parts, body).await,
-            Method::Update => self.update(parts, body).await,
-            Method::Cancel => self.cancel(parts, body).await,
-            Method::Call => self.call(parts, body).await,
-            Method::Listen => self.listen(parts, body).await,
+            Method::Update => Box::pin(self.update(parts, body)).await,
+            Method::Cancel => Box::pin(self.cancel(parts, body)).await,
+            Method::Call => Box::pin(self.call(parts, body)).await,
+            Method::Listen => Box::pin(self.listen(parts, body)).await,
         }
     }
 
     async fn behind(&self, request: Request) -> Response {
-        self.behind.handle(request).await.map(Body::new)
+        Box::pin(self.behind.handle(request)).await.map(Body::new)
     }
 }
