@@ -1,9 +1,9 @@
 //! Values that cannot be read, and values that other programs wrote.
 
-use mcp_tasks_core::{RecordError, StoreError, TaskId, TaskStore, WriteId};
+use mcp_tasks_core::{TaskId, TaskStore, WriteId};
 
 use super::Fresh;
-use crate::records::{at, increment, json, record};
+use crate::records::{at, every_use_is_refused, increment, json, record};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_that_cannot_be_read_is_left_alone_and_keeps_nothing_from_being_swept() {
@@ -36,26 +36,9 @@ async fn a_value_that_cannot_be_read_is_left_alone_and_keeps_nothing_from_being_
     assert_eq!(sweep.sweep(at(200)).await.unwrap(), 0);
     assert_eq!(sweep.sweep(at(1_000)).await.unwrap(), 100);
     for (id, text) in planted {
-        let task = TaskId::new(id);
-        let outcomes = [
-            fresh.get(&task, at(1_000)).await.map(drop),
-            fresh
-                .update(&task, at(1_000), WriteId::new(2), increment())
-                .await
-                .map(drop),
-            fresh.create(record(id, None)).await.map(drop),
-        ];
-        for outcome in outcomes {
-            let error = outcome.unwrap_err();
-            let StoreError::Unreadable { id: named, source } = error else {
-                panic!("{id}: {error}");
-            };
-            assert_eq!(named, task);
-            let is_newer = matches!(source, RecordError::NewerFormat { found: 99 });
-            assert_eq!(is_newer, id == "t005", "{source}");
-        }
+        every_use_is_refused(&fresh, id, at(1_000)).await;
         assert_eq!(bucket.get(id).await.unwrap().unwrap(), text, "it is left as it was");
-        fresh.delete(&task).await.unwrap();
+        fresh.delete(&TaskId::new(id)).await.unwrap();
         fresh.create(record(id, None)).await.unwrap();
     }
 }

@@ -6,7 +6,7 @@ use mcp_tasks::{NatsOptions, NatsStore};
 use mcp_tasks_core::{Change, Mutation, TaskId, TaskStore, WriteId};
 
 use super::{Fresh, until};
-use crate::records::{at, increment, record};
+use crate::records::{at, create_two_hundred_leases, increment, record};
 
 /// A store that tells how many messages it has sent.
 async fn counted(fresh: &Fresh) -> (NatsStore, impl Fn() -> u64) {
@@ -139,22 +139,7 @@ async fn tasks_whose_node_is_gone_are_found_and_no_others() {
     let (other, sent) = counted(&fresh).await;
     let leases = other.as_expired_leases().unwrap();
     assert!(leases.expired_leases(at(0), 10).await.unwrap().is_empty());
-    for n in 0..200_u64 {
-        let mut task = record(&format!("t{n:03}"), (n % 2 == 0).then_some(1_000));
-        task.execution.lease_until = Some(at(n));
-        fresh.create(task).await.unwrap();
-    }
-    fresh.create(record("without", None)).await.unwrap();
-    let renew: Mutation = Arc::new(|task| {
-        let mut next = task.clone();
-        next.execution.lease_until = Some(at(10_000));
-        Change::Write(Box::new(next))
-    });
-    let end: Mutation = Arc::new(|task| task.cancelled(at(1)));
-    for (id, change) in [("t001", renew), ("t003", end)] {
-        let updated = fresh.update(&TaskId::new(id), at(1), WriteId::new(2), change).await;
-        assert!(updated.unwrap().unwrap().applied);
-    }
+    create_two_hundred_leases(&fresh).await;
     fresh.bucket().await.put("t005", "{".into()).await.unwrap();
     let found = async |millis, limit| leases.expired_leases(at(millis), limit).await.unwrap().len();
     until(async || (found(100, 500).await == 100 - 3).then_some(())).await;

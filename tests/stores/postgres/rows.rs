@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use mcp_tasks_core::{Change, Mutation, RecordError, Report, StoreError, TaskId, TaskStatus, TaskStore, WriteId};
+use mcp_tasks_core::{Mutation, Report, TaskId, TaskStatus, TaskStore, WriteId};
 
 use super::{fresh, options, raw, unique};
-use crate::records::{at, increment, json, record};
+use crate::records::{at, create_two_hundred_leases, every_use_is_refused, increment, json, record};
 
 #[tokio::test]
 async fn a_row_that_cannot_be_read_is_left_alone_and_keeps_nothing_from_being_swept() {
@@ -29,25 +29,10 @@ async fn a_row_that_cannot_be_read_is_left_alone_and_keeps_nothing_from_being_sw
     assert_eq!(sweep.sweep(at(200)).await.unwrap(), 0);
     assert_eq!(sweep.sweep(at(1_000)).await.unwrap(), 100);
     for (id, text) in planted {
-        let task = TaskId::new(id);
-        let update = store.update(&task, at(1), WriteId::new(2), increment());
-        let outcomes = [
-            store.get(&task, at(1)).await.map(drop),
-            update.await.map(drop),
-            store.create(record(id, None)).await.map(drop),
-        ];
-        for outcome in outcomes {
-            let error = outcome.unwrap_err();
-            let StoreError::Unreadable { id: named, source } = error else {
-                panic!("{id}: {error}");
-            };
-            assert_eq!(named, task);
-            let is_newer = matches!(source, RecordError::NewerFormat { found: 99 });
-            assert_eq!(is_newer, id == "t005", "{source}");
-        }
+        every_use_is_refused(&store, id, at(1)).await;
         let left: String = raw.query_one(read, &[&prefix, &id]).await.unwrap().get(0);
         assert_eq!(left, text, "it is left as it was");
-        store.delete(&task).await.unwrap();
+        store.delete(&TaskId::new(id)).await.unwrap();
         store.create(record(id, None)).await.unwrap();
     }
 }
@@ -215,22 +200,7 @@ async fn tasks_whose_node_is_gone_are_found_and_no_others() {
     let prefix = unique("leases:");
     let store = options(url).prefix(prefix.as_str()).open().unwrap();
     let leases = store.as_expired_leases().unwrap();
-    for n in 0..200_u64 {
-        let mut task = record(&format!("t{n:03}"), (n % 2 == 0).then_some(1_000));
-        task.execution.lease_until = Some(at(n));
-        store.create(task).await.unwrap();
-    }
-    store.create(record("without", None)).await.unwrap();
-    let renew: Mutation = Arc::new(|task| {
-        let mut next = task.clone();
-        next.execution.lease_until = Some(at(10_000));
-        Change::Write(Box::new(next))
-    });
-    let end: Mutation = Arc::new(|task| task.cancelled(at(1)));
-    for (id, change) in [("t001", renew), ("t003", end)] {
-        let updated = store.update(&TaskId::new(id), at(1), WriteId::new(2), change).await;
-        assert!(updated.unwrap().unwrap().applied);
-    }
+    create_two_hundred_leases(&store).await;
     let plant = "UPDATE mcp_tasks SET record = '{' WHERE prefix = $1 AND id = 't005'";
     assert_eq!(raw(url).await.execute(plant, &[&prefix]).await.unwrap(), 1);
     let found = async |millis, limit| leases.expired_leases(at(millis), limit).await.unwrap().len();

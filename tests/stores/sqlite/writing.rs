@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mcp_tasks_core::{Change, Mutation, Report, TaskId, TaskStatus, TaskStore, WriteId};
 
 use super::Fresh;
-use crate::records::{at, increment, json, record};
+use crate::records::{at, create_two_hundred_leases, increment, json, record};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mutation_that_panics_fails_its_caller_and_nobody_else() {
@@ -119,22 +119,7 @@ async fn of_cancel_and_complete_the_first_is_final_a_thousand_times() {
 async fn tasks_whose_node_is_gone_are_found_and_no_others() {
     let fresh = Fresh::new();
     let leases = fresh.store.as_expired_leases().unwrap();
-    for n in 0..200_u64 {
-        let mut task = record(&format!("t{n:03}"), (n % 2 == 0).then_some(1_000));
-        task.execution.lease_until = Some(at(n));
-        fresh.create(task).await.unwrap();
-    }
-    fresh.create(record("without", None)).await.unwrap();
-    let renew: Mutation = Arc::new(|task| {
-        let mut next = task.clone();
-        next.execution.lease_until = Some(at(10_000));
-        Change::Write(Box::new(next))
-    });
-    let end: Mutation = Arc::new(|task| task.cancelled(at(1)));
-    for (id, change) in [("t001", renew), ("t003", end)] {
-        let updated = fresh.update(&TaskId::new(id), at(1), WriteId::new(2), change).await;
-        assert!(updated.unwrap().unwrap().applied);
-    }
+    create_two_hundred_leases(&fresh).await;
     fresh
         .raw()
         .execute("UPDATE tasks SET record = '{' WHERE id = 't005'", [])
