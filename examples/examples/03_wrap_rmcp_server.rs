@@ -88,8 +88,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = TaskRuntime::builder().state(notes.clone()).build()?;
     // Once at start-up, so that a clash of tool names ends the program here and not with the first request.
     runtime.wrap(notes.clone())?;
+    let wrapping = runtime.clone();
     let service = StreamableHttpService::new(
-        move || runtime.wrap(notes.clone()).map_err(io::Error::other),
+        move || wrapping.wrap(notes.clone()).map_err(io::Error::other),
         Arc::new(LocalSessionManager::default()),
         StreamableHttpServerConfig::default().with_json_response(true),
     );
@@ -102,6 +103,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "notes are served at http://{}/mcp; connect an MCP client to it",
         listener.local_addr()?
     );
-    axum::serve(listener, app).await?;
+    tokio::select! {
+        served = axum::serve(listener, app) => served?,
+        stopped = tokio::signal::ctrl_c() => stopped?,
+    }
+    // Tasks that still run get some seconds to end.
+    let left = runtime.shutdown(Duration::from_secs(5)).await;
+    if left > 0 {
+        eprintln!("{left} tasks were stopped");
+    }
     Ok(())
 }
