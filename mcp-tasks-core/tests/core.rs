@@ -7,6 +7,7 @@ mod core {
     mod broken_stores;
     mod cas;
     mod cas_backend;
+    mod cas_turns;
     mod cursor_bodies;
     mod cursor_random;
     mod cursor_rules;

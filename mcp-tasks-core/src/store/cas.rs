@@ -10,11 +10,13 @@ use crate::{Change, StoreError, TaskId, TaskRecord, Timestamp, WriteId};
 mod back_off;
 mod backend;
 mod seen;
+mod turns;
 
 pub use backend::{CasBackend, CasEntry, CasExpired, CasOutcome, CasVersion, CasWrite, Expect, RecordMarks};
 
 use back_off::BackOff;
 use seen::Seen;
+use turns::Turns;
 
 /// Before every key, unless told otherwise.
 const PREFIX: &str = "mcp-tasks:";
@@ -31,7 +33,8 @@ const PAGE: usize = 128;
 ///
 /// An update reads the record, applies the mutation and writes the outcome on the condition that nothing was written
 /// meanwhile; where something was, it starts again, with growing and scattered pauses. What it wrote last it remembers, in
-/// a few megabytes, and starts from there: the node that executes a task writes its progress in **one** round trip.
+/// a few megabytes, and starts from there: the node that executes a task writes its progress in **one** round trip. Updates
+/// of one record through one store (or clones of an `Arc` of it) take turns, so only those of other processes conflict.
 ///
 /// Guarantees are those of [`TaskStore`]. Besides:
 ///
@@ -49,6 +52,7 @@ pub struct CasStore<B> {
     backend: B,
     prefix: Box<str>,
     seen: Mutex<Seen>,
+    turns: Turns,
 }
 
 impl<B: CasBackend> CasStore<B> {
@@ -59,6 +63,7 @@ impl<B: CasBackend> CasStore<B> {
             backend,
             prefix: PREFIX.into(),
             seen: Mutex::new(Seen::new(REMEMBERED)),
+            turns: Turns::default(),
         }
     }
 
@@ -166,6 +171,7 @@ impl<B: CasBackend> CasStore<B> {
     ) -> Result<Option<Updated>, StoreError> {
         let key = self.key(id);
         let mut back_off = BackOff::new(&self.backend, id, Some(write));
+        let _turn = self.turns.take(id, &self.backend).await?;
         // Only a write from there proves that it is the newest; that it is expired, has this write, or is to be kept
         // has to be read.
         let mut remembered = self
