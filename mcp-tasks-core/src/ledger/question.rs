@@ -102,9 +102,9 @@ pub enum Fault {
         /// The key.
         key: Box<str>,
     },
-    /// The body made more calls on its context than a ledger holds.
+    /// The body made more calls on its context, questions included, than a ledger holds, or was told more.
     #[error(
-        "the task keeps too much: a ledger holds at most {MOST_ENTRIES} entries and {MOST_BYTES} bytes of results; keep less \
+        "the task keeps too much: a ledger holds at most {MAX_ENTRIES} entries and {MAX_BYTES} bytes of results; keep less \
          in each step, or hand the work on to further tasks"
     )]
     LedgerFull,
@@ -112,10 +112,10 @@ pub enum Fault {
 
 /// The most entries a ledger holds. A body that makes more calls is a loop without an end, or should be several tasks: a
 /// replay goes through all of them.
-pub const MOST_ENTRIES: usize = 10_000;
+pub const MAX_ENTRIES: usize = 10_000;
 
 /// The most bytes that the results in a ledger may have together. A record is read and written whole.
-pub const MOST_BYTES: usize = 4 * 1024 * 1024;
+pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// What one write has to store when the body is parked.
 #[derive(Debug, Clone, PartialEq)]
