@@ -171,5 +171,5 @@ pub mod odd_names {
         };
     }
 
-    tool!(made, "Made by a macro", "PT1H", self::caller, height: Option<u32>);
+    tool!(made, "Made by a macro", "PT1H", caller, height: Option<u32>);
 }

@@ -145,6 +145,7 @@ impl Cursor {
     }
 
     /// Takes the place of a call that the body makes now.
+    #[must_use = "the call needs its place whenever it is polled"]
     pub fn take_ordinal(&mut self) -> u32 {
         let ordinal = self.issued;
         self.issued = self.issued.saturating_add(1);

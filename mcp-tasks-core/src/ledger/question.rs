@@ -39,6 +39,7 @@ impl<'a> Question<'a> {
 
 /// What became of a look into the ledger.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use = "the body goes on, waits or ends by it"]
 #[non_exhaustive]
 pub enum Looked {
     /// The recorded response, delivered with this look: the body goes on with it.
@@ -58,6 +59,7 @@ pub enum Looked {
 
 /// What became of a question that was put.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use = "the body goes on or waits by it"]
 #[non_exhaustive]
 pub enum Asked {
     /// The answer, or the refusal, delivered.
@@ -73,6 +75,7 @@ pub enum Asked {
 
 /// What became of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "the body goes on or waits by it"]
 #[non_exhaustive]
 pub enum Slept {
     /// It is over, and the body goes on.

@@ -233,6 +233,21 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_is_told_again_takes_no_more_room() {
+        let hub = ChangeHub::new();
+        let mut stream = hub.listen();
+        for id in ["a", "a", "b", "a"] {
+            hub.send(changed(id, 1));
+        }
+        let said = std::iter::from_fn(|| match next(&mut stream) {
+            Poll::Ready(change) => change,
+            Poll::Pending => None,
+        });
+        let expected = [TaskChange::Resumed, changed("a", 1), changed("b", 1), changed("a", 1)];
+        assert_eq!(said.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn a_slow_listener_holds_a_bounded_number_and_is_told_to_look() {
         let hub = ChangeHub::new();
         let mut stream = hub.listen();

@@ -287,6 +287,19 @@ fn another_call_at_a_recorded_place_stops_the_run_and_gets_no_answer() {
 }
 
 #[test]
+fn the_report_says_whether_the_schema_changed_where_that_is_known() {
+    let mut run = Cursor::new(&ledger(&[(0, "step", "a", Some(0), 1)]));
+    take(&mut run, 1);
+    assert_eq!(step(&mut run, 0, "b"), Looked::Diverged);
+    let mut mismatch = run.mismatch().unwrap().clone();
+    assert!(!mismatch.to_string().contains("schema is") && !mismatch.to_string().contains("schema changed"));
+    mismatch.schema_changed = Some(true);
+    assert!(mismatch.to_string().contains("The tool's input schema changed too"));
+    mismatch.schema_changed = Some(false);
+    assert!(mismatch.to_string().contains("The tool's input schema is unchanged"));
+}
+
+#[test]
 fn another_kind_of_call_with_the_same_name_is_a_mismatch() {
     let mut run = Cursor::new(&ledger(&[(0, "step", "a", Some(0), 1)]));
     take(&mut run, 1);
@@ -351,12 +364,41 @@ fn a_step_the_body_drops_leaves_no_entry_and_does_not_hold_up_a_suspension() {
 }
 
 #[test]
-fn a_fact_is_made_once() {
-    let fact = |run: &mut Cursor, text: &str| run.record(0, EntryKind::Random, "", print("random", ""), || json(text));
+fn steps_that_run_are_given_up_together() {
+    let mut run = Cursor::new(&Ledger::default());
+    take(&mut run, 3);
+    assert!(run.begin_step() && run.begin_step());
+    let _ = ask(&mut run, 2, "q", None);
+    assert!(run.is_stepping() && !run.can_suspend());
+    run.abandon_steps();
+    assert!(!run.is_stepping() && run.can_suspend());
+    assert!(run.suspend().ledger.is_empty());
+}
+
+#[test]
+fn facts_that_every_run_comes_upon_again_need_not_be_stored_first() {
+    for kind in [EntryKind::Defer, EntryKind::Client] {
+        let mut run = Cursor::new(&Ledger::default());
+        take(&mut run, 1);
+        let print = print(kind.as_str(), "");
+        let looked = run.record(0, kind, "", print, || json("x"));
+        assert!(is_delivered(&looked), "{kind:?}");
+        assert!(!run.is_unsaved(), "{kind:?}");
+    }
+}
+
+#[test]
+fn the_clock_is_read_once_and_chance_is_drawn_once() {
+    a_fact_is_made_once(EntryKind::Now);
+    a_fact_is_made_once(EntryKind::Random);
+}
+
+fn a_fact_is_made_once(kind: EntryKind) {
+    let fact = |run: &mut Cursor, text: &str| run.record(0, kind, "", print(kind.as_str(), ""), || json(text));
     let mut run = Cursor::new(&Ledger::default());
     take(&mut run, 1);
     let first = Looked::Delivered {
-        kind: EntryKind::Random,
+        kind,
         response: json("4"),
     };
     assert_eq!(

@@ -1,7 +1,7 @@
-use mcp_tasks::{mcp_task, mcp_tool};
+use mcp_tasks::mcp_task;
 
 #[mcp_task]
-#[mcp_tool]
+#[mcp_tasks::mcp_tool]
 async fn encode(_uri: String) {}
 
 fn main() {
