@@ -190,8 +190,8 @@ fn known_key(kind: Kind, meta: &Meta, diag: &mut Diagnostics) -> Option<String> 
     }
 }
 
-/// What stands behind the `=`, without the invisible group that `macro_rules!` puts around what it was given.
-fn value(meta: &Meta) -> Option<&Expr> {
+/// What stands behind the `=`, if anything does, without the invisible group that `macro_rules!` puts around what it was given.
+pub(crate) fn value(meta: &Meta) -> Option<&Expr> {
     let Meta::NameValue(pair) = meta else {
         return None;
     };

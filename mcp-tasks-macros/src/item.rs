@@ -2,10 +2,9 @@
 
 use quote::ToTokens;
 use syn::ext::IdentExt;
-use syn::{
-    Attribute, Expr, ExprLit, FnArg, GenericArgument, Ident, ItemFn, Lit, Meta, Pat, PatType, PathArguments, Type,
-};
+use syn::{Attribute, Expr, ExprLit, FnArg, GenericArgument, Ident, ItemFn, Lit, Pat, PatType, PathArguments, Type};
 
+use crate::attr;
 use crate::diag::Diagnostics;
 
 /// One parameter.
@@ -223,23 +222,24 @@ fn comment_lines(doc: &str) -> Vec<&str> {
 
 /// The text of a doc attribute, if it is written out.
 fn doc(attribute: &Attribute) -> Option<String> {
-    match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-            Expr::Lit(ExprLit {
-                lit: Lit::Str(text), ..
-            }) => Some(text.value()),
-            _ => None,
-        },
+    match doc_value(attribute)? {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text), ..
+        }) => Some(text.value()),
         _ => None,
     }
 }
 
 /// A doc attribute whose text a macro cannot read, such as `#[doc = include_str!(…)]`.
 pub(crate) fn unreadable_doc(attributes: &[Attribute]) -> Option<&Expr> {
-    attributes.iter().find_map(|attribute| match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") && doc(attribute).is_none() => Some(&pair.value),
-        _ => None,
-    })
+    attributes
+        .iter()
+        .find_map(|attribute| doc_value(attribute).filter(|_| doc(attribute).is_none()))
+}
+
+/// What stands behind `doc =`.
+fn doc_value(attribute: &Attribute) -> Option<&Expr> {
+    attribute.path().is_ident("doc").then(|| attr::value(&attribute.meta))?
 }
 
 #[cfg(test)]

@@ -163,13 +163,13 @@ pub mod odd_names {
     }
 
     macro_rules! tool {
-        ($name:ident, $title:literal, $ttl:expr, $guard:path, $argument:ident: $type:ty) => {
+        ($name:ident, $title:literal, $ttl:expr, $guard:path, $argument:ident: $type:ty, $doc:literal) => {
             #[mcp_task(crate = "::renamed", title = $title, ttl = $ttl, guard = $guard, read_only = true)]
-            pub(crate) async fn $name($argument: $type) -> $type {
+            pub(crate) async fn $name(#[doc = $doc] $argument: $type) -> $type {
                 $argument
             }
         };
     }
 
-    tool!(made, "Made by a macro", "PT1H", caller, height: Option<u32>);
+    tool!(made, "Made by a macro", "PT1H", caller, height: Option<u32>, "How high");
 }
