@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::duration::whole_millis;
+pub(crate) use crate::duration::whole_millis as millis;
 use crate::{ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId};
 
 /// The format this release writes. A change that an older reader would misread raises it.
@@ -249,8 +249,8 @@ impl TaskRecord {
             progress: None,
             created_at: now,
             last_updated_at: now,
-            ttl_ms: ttl.map(whole_millis),
-            poll_interval_ms: whole_millis(poll_interval),
+            ttl_ms: ttl.map(millis),
+            poll_interval_ms: millis(poll_interval),
             ledger: Ledger::default(),
             open: Vec::new(),
             result: None,

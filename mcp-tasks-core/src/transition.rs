@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::duration::whole_millis;
+use crate::record::millis;
 use crate::{Answers, ClientCapabilities, Json, Ledger, Suspension, TaskRecord, TaskStatus, Timestamp};
 
 /// What a mutation makes of a record.
@@ -189,7 +189,7 @@ impl TaskRecord {
     /// The execution moves the deadline: the task now lives for `ttl` from its creation, or for ever.
     #[must_use]
     pub fn extended(&self, epoch: u64, now: Timestamp, ttl: Option<Duration>) -> Change {
-        let ttl_ms = ttl.map(whole_millis);
+        let ttl_ms = ttl.map(millis);
         if ttl_ms == self.ttl_ms {
             return Change::Keep;
         }

@@ -1,6 +1,7 @@
 //! The tests of the core that need more than one of its files, one binary for all.
 
 mod core {
+    mod abandoned;
     mod answers;
     mod body;
     mod broken_abilities;
@@ -12,7 +13,6 @@ mod core {
     mod cursor_rules;
     mod differential;
     mod golden;
-    mod leases;
     mod records;
     mod stores;
     mod transition;

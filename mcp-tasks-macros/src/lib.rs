@@ -73,9 +73,6 @@ pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a function a tool that always answers in the call itself.
 ///
-/// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required`, `grace`, `defer`,
-/// `on_crash` and `version`.
-///
 /// ```
 /// use mcp_tasks::prelude::*;
 ///
@@ -87,6 +84,9 @@ pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// assert_eq!(add(1, 2), "3");
 /// ```
+///
+/// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required`, `grace`, `defer`,
+/// `on_crash` and `version`.
 #[proc_macro_attribute]
 pub fn mcp_tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attr::Kind::Tool, arguments.into(), item.into()).into()

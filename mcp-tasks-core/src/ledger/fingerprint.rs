@@ -6,7 +6,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 
-use crate::json::deserialize_text;
 use crate::number::Exact;
 
 /// Goes in front of everything hashed, so that a fingerprint is never equal to a hash made for another purpose, and so
@@ -98,11 +97,7 @@ fn hex_digit(digit: u8) -> Result<u8, InvalidFingerprint> {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Two numbers and not 32: a ledger is written with every step, and so is the fingerprint of each of its entries.
-        let (halves, _) = self.0.as_chunks::<16>();
-        halves
-            .iter()
-            .try_for_each(|half| write!(f, "{:032x}", u128::from_be_bytes(*half)))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -120,7 +115,8 @@ impl Serialize for Fingerprint {
 
 impl<'de> Deserialize<'de> for Fingerprint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserialize_text(deserializer, "a fingerprint", Self::from_hex)
+        let text = String::deserialize(deserializer)?;
+        Self::from_hex(&text).map_err(serde::de::Error::custom)
     }
 }
 
