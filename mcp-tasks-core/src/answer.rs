@@ -91,6 +91,9 @@ pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
         #[serde(default)]
         content: Option<Box<RawValue>>,
     }
+    if !response.is_object() {
+        return Fit::NoAnswer;
+    }
     match request.kind {
         InputKind::Form | InputKind::Url => {
             let Ok(answer) = response.decode::<Response>() else {

@@ -1,6 +1,7 @@
 //! What a client declared that it can be asked.
 
-use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{InputKind, Json};
@@ -14,26 +15,8 @@ use crate::{InputKind, Json};
 #[serde(transparent)]
 pub struct ClientCapabilities(Json);
 
-#[derive(Default, Deserialize)]
-struct Declared {
-    #[serde(default)]
-    elicitation: Option<Elicitation>,
-    #[serde(default)]
-    sampling: Option<IgnoredAny>,
-    #[serde(default)]
-    roots: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Elicitation {
-    #[serde(default)]
-    form: Option<IgnoredAny>,
-    #[serde(default)]
-    url: Option<IgnoredAny>,
-}
-
 impl ClientCapabilities {
-    /// Capabilities as a JSON object. Anything that is no such object declares nothing.
+    /// Capabilities as a JSON object. What is no object declares nothing, and neither does a member that is none.
     #[must_use]
     pub const fn new(declared: Json) -> Self {
         Self(declared)
@@ -58,14 +41,58 @@ impl ClientCapabilities {
     /// ```
     #[must_use]
     pub fn allow(&self, kind: InputKind) -> bool {
-        let declared: Declared = self.0.decode().unwrap_or_default();
+        let declared = |capability: &str| member(&self.0, capability);
         match kind {
-            InputKind::Form => declared
-                .elicitation
-                .is_some_and(|e| e.form.is_some() || e.url.is_none()),
-            InputKind::Url => declared.elicitation.is_some_and(|e| e.url.is_some()),
-            InputKind::Sampling => declared.sampling.is_some(),
-            InputKind::Roots => declared.roots.is_some(),
+            InputKind::Form | InputKind::Url => declared("elicitation").is_some_and(|modes| {
+                let (form, url) = (member(&modes, "form").is_some(), member(&modes, "url").is_some());
+                match kind {
+                    InputKind::Url => url,
+                    _ => form || !url,
+                }
+            }),
+            InputKind::Sampling => declared("sampling").is_some(),
+            InputKind::Roots => declared("roots").is_some(),
+        }
+    }
+}
+
+/// The member of this name, if both it and what it is in are objects.
+fn member(object: &Json, name: &str) -> Option<Json> {
+    let mut members: BTreeMap<String, Json> = object.decode().ok()?;
+    members.remove(name).filter(Json::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_declared_is_an_object_and_may_be_asked() {
+        use InputKind::{Form, Roots, Sampling, Url};
+
+        let table: [(&str, &[InputKind]); 14] = [
+            (r#"{"elicitation":{}}"#, &[Form]),
+            (r#"{"elicitation":{"form":{}}}"#, &[Form]),
+            (r#"{"elicitation":{"url":{}}}"#, &[Url]),
+            (r#"{"elicitation":{"form":{},"url":{}},"more":1}"#, &[Form, Url]),
+            (r#"{"sampling":{"tools":{}}}"#, &[Sampling]),
+            (r#"{"roots":{"listChanged":true}}"#, &[Roots]),
+            (r#"{"elicitation":true,"sampling":{},"roots":{}}"#, &[Sampling, Roots]),
+            (r#"{"elicitation":[],"sampling":true,"roots":null}"#, &[]),
+            (r#"{"elicitation":{"url":true}}"#, &[Form]),
+            ("{}", &[]),
+            ("[]", &[]),
+            ("[{},{},{}]", &[]),
+            ("null", &[]),
+            ("7", &[]),
+        ];
+        for (declared, allowed) in table {
+            let capabilities = ClientCapabilities::new(serde_json::from_str(declared).unwrap());
+            let may: Vec<_> = [Form, Url, Sampling, Roots]
+                .into_iter()
+                .filter(|kind| capabilities.allow(*kind))
+                .collect();
+            assert_eq!(may, allowed, "{declared}");
         }
     }
 }

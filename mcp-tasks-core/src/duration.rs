@@ -33,6 +33,9 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 /// The longest poll interval: one day. A client that is told to look less often than that has been told to forget.
 pub const MAX_POLL_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The longest grace: a client waits for it with its request open, and the usual time-out of a request is a minute.
+pub const MAX_GRACE: Duration = Duration::from_secs(30);
+
 /// The shortest duration any setting takes, and the unit all of them are whole multiples of.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -41,7 +44,7 @@ const ACCEPTED: &str =
 
 /// Why a text was refused as a duration.
 ///
-/// Each one's `Display` quotes the value as it was written, says what is wrong with it and what is accepted.
+/// Each one's `Display` quotes the value as it was written, but for blanks around it, says what is wrong with it and what is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurationError {
@@ -125,6 +128,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         parse_human(trimmed)?
     };
     check_range(text, parsed, MAX_DURATION)
+}
+
+/// Reads how long a call may take before it becomes a task: a duration of at most [`MAX_GRACE`].
+///
+/// # Errors
+///
+/// As [`parse_duration`], and when it is over [`MAX_GRACE`].
+pub fn parse_grace(text: &str) -> Result<Duration, DurationError> {
+    check_range(text, parse_duration(text)?, MAX_GRACE)
 }
 
 /// Writes a duration in ISO 8601, with hours as its largest unit: `PT1H30M`, `PT0.5S`, `PT48H`.
@@ -326,26 +338,8 @@ fn check_range(text: &str, duration: Duration, max: Duration) -> Result<Duration
 }
 
 /// Exact for every duration in range; saturates instead of wrapping should one ever not be.
-fn whole_millis(duration: Duration) -> u64 {
+pub(crate) fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The longest grace: a client waits for it with its request open, and the usual time-out of a request is a minute.
-pub const MAX_GRACE: Duration = Duration::from_secs(30);
-
-/// Reads how long a call may take before it becomes a task: a duration of at most [`MAX_GRACE`].
-///
-/// # Errors
-/// As [`parse_duration`], and when it is longer.
-pub fn parse_grace(text: &str) -> Result<Duration, DurationError> {
-    let grace = parse_duration(text)?;
-    if grace > MAX_GRACE {
-        return Err(DurationError::TooLong {
-            value: text.trim().to_owned(),
-            max: format_iso(MAX_GRACE),
-        });
-    }
-    Ok(grace)
 }
 
 #[cfg(test)]
@@ -490,6 +484,17 @@ mod tests {
             poll.check_within(Ttl::parse("1s").unwrap()).unwrap_err().to_string(),
             "the poll interval `PT2S` is longer than the ttl `PT1S`; choose a poll interval of at most the ttl"
         );
+    }
+
+    #[test]
+    fn grace_is_short() {
+        assert_eq!(parse_grace("PT0.3S"), Ok(Duration::from_millis(300)));
+        assert_eq!(parse_grace("30s"), Ok(MAX_GRACE));
+        for refused in ["PT30.001S", "PT0S", "1us"] {
+            assert!(parse_grace(refused).is_err(), "{refused}");
+        }
+        let error = parse_grace(" PT1M ").unwrap_err().to_string();
+        assert_eq!(error, "`PT1M` is too long; at most `PT30S` is accepted");
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The identifier of a task: opaque to clients, safe in an HTTP header, shared when cloned.
+use crate::json::deserialize_text;
+
+/// The identifier of a task: opaque to clients, shared when cloned.
 ///
 /// A task id may serve as a bearer token (Tasks extension, "Security Considerations"), so it carries 128 bits of the
 /// caller's randomness and nothing else.
@@ -15,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct TaskId(Arc<str>);
 
 impl TaskId {
-    /// The id made of 16 random bytes: 32 lower-case hexadecimal digits.
+    /// The id made of 16 random bytes: 32 lower-case hexadecimal digits, which are safe in an HTTP header.
     ///
     /// ```
     /// use mcp_tasks_core::TaskId;
@@ -35,6 +37,12 @@ impl TaskId {
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for TaskId {
+    fn as_ref(&self) -> &str {
         &self.0
     }
 }
@@ -92,9 +100,8 @@ impl Serialize for WriteId {
 
 impl<'de> Deserialize<'de> for WriteId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
-        u128::from_str_radix(&text, 16)
-            .map(Self)
-            .map_err(serde::de::Error::custom)
+        deserialize_text(deserializer, "a write id", |text| {
+            u128::from_str_radix(text, 16).map(Self)
+        })
     }
 }

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// One JSON value as compact text, shared when cloned.
+/// One JSON value as text, shared when cloned.
 ///
 /// A record holds arguments, answers and results as text rather than as `serde_json::Value`: the text is what a client
 /// sent or will get, byte for byte (order of members, integers of any size), takes an eighth of the memory, and an
@@ -34,6 +35,13 @@ impl Json {
     #[must_use]
     pub fn get(&self) -> &str {
         self.0.get()
+    }
+
+    /// Whether it is an object. To be asked before a struct is decoded that stands for one: derived decoders take an
+    /// array of the members' values too.
+    pub(crate) fn is_object(&self) -> bool {
+        // The text of a raw value begins with the value.
+        self.get().starts_with('{')
     }
 
     /// Decodes the text.
@@ -76,4 +84,31 @@ impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(Self::from)
     }
+}
+
+/// Reads a value of ours that is kept as text, without copying the text where the format has it in one piece.
+pub(crate) fn deserialize_text<'de, D, T, E>(
+    deserializer: D,
+    expected: &'static str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    E: fmt::Display,
+{
+    struct Text<P>(&'static str, P);
+
+    impl<T, E: fmt::Display, P: FnOnce(&str) -> Result<T, E>> Visitor<'_> for Text<P> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        fn visit_str<F: serde::de::Error>(self, text: &str) -> Result<T, F> {
+            (self.1)(text).map_err(F::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Text(expected, parse))
 }

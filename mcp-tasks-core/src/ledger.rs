@@ -18,7 +18,7 @@ pub use cursor::Cursor;
 pub use fingerprint::{Fingerprint, InvalidFingerprint, canonical_json};
 pub use mismatch::{Divergence, Mismatch};
 pub(crate) use question::base_key;
-pub use question::{Asked, Fault, Looked, MOST_BYTES, MOST_ENTRIES, Question, Slept, Suspension};
+pub use question::{Asked, Fault, Looked, MAX_BYTES, MAX_ENTRIES, Question, Slept, Suspension};
 
 /// What kind of call on the context an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

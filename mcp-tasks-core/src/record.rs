@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use crate::duration::whole_millis as millis;
 use crate::{ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId};
 
 /// The format this release writes. A change that an older reader would misread raises it.
@@ -316,9 +317,4 @@ impl TaskRecord {
         let text = std::str::from_utf8(bytes).map_err(|error| RecordError::Corrupt(serde::de::Error::custom(error)))?;
         Self::from_json(text)
     }
-}
-
-/// Whole milliseconds. Durations are range-checked where they are configured, so the cap is never reached there.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -76,6 +76,11 @@ impl Updated {
 ///
 /// The abilities a store may have besides are traits of their own, found through methods such as
 /// [`as_sweep`](Self::as_sweep); without them everything works, only slower to notice.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no task store",
+    label = "`TaskStore` is not implemented for it",
+    note = "implement `TaskStore`, or implement `CasBackend` and wrap it: `CasStore::new(backend)`"
+)]
 pub trait TaskStore: Send + Sync + fmt::Debug {
     /// Stores a new record.
     ///
@@ -145,48 +150,12 @@ pub trait Sweep: Send + Sync {
 }
 
 /// Pointers to a store are stores: what holds an `Arc<dyn TaskStore>` can be handed on as one.
-macro_rules! forward {
+macro_rules! pointers {
     ($($pointer:ty),+) => {$(
         impl<S: TaskStore + ?Sized> TaskStore for $pointer {
-            fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-                (**self).create(record)
-            }
-
-            fn get<'a>(
-                &'a self,
-                id: &'a TaskId,
-                now: Timestamp,
-            ) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-                (**self).get(id, now)
-            }
-
-            fn update<'a>(
-                &'a self,
-                id: &'a TaskId,
-                now: Timestamp,
-                write: WriteId,
-                mutation: Mutation,
-            ) -> StoreFuture<'a, Option<Updated>> {
-                (**self).update(id, now, write, mutation)
-            }
-
-            fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-                (**self).delete(id)
-            }
-
-            fn as_sweep(&self) -> Option<&dyn Sweep> {
-                (**self).as_sweep()
-            }
-
-            fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {
-                (**self).as_expired_leases()
-            }
-
-            fn as_change_feed(&self) -> Option<&dyn ChangeFeed> {
-                (**self).as_change_feed()
-            }
+            crate::delegate_task_store! { @pointer }
         }
     )+};
 }
 
-forward!(&S, Box<S>, Arc<S>);
+pointers!(&S, Box<S>, Arc<S>);

@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Json;
+use crate::duration::whole_millis;
+use crate::json::deserialize_text;
 
 /// The last millisecond that RFC 3339 can spell (9999-12-31T23:59:59.999Z).
 const MAX_MILLIS: u64 = 253_402_300_799_999;
@@ -46,8 +48,7 @@ impl Timestamp {
     /// This instant plus `duration` (cut to whole milliseconds), or [`Timestamp::MAX`] if that is later.
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Self::from_millis(self.0.saturating_add(millis))
+        Self::from_millis(self.0.saturating_add(whole_millis(duration)))
     }
 
     /// How long from `earlier` to this instant; zero if `earlier` is not earlier.
@@ -119,8 +120,7 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        deserialize_text(deserializer, "an instant", str::parse)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tests of the core that need more than one of its files, one binary for all.
 
 mod core {
+    mod abandoned;
     mod answers;
     mod body;
     mod broken_abilities;

@@ -2,9 +2,10 @@
 
 use mcp_tasks_core::placeholder::Template;
 use proc_macro2::TokenStream;
+use quote::ToTokens;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{Expr, ExprLit, Lit, LitStr, Meta, Path, Token, parse_quote};
+use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta, Path, Token, parse_quote};
 
 use crate::diag::Diagnostics;
 
@@ -21,6 +22,14 @@ impl Kind {
             Self::Task => "mcp_task",
             Self::Tool => "mcp_tool",
         }
+    }
+
+    /// Which one an attribute of a function is, judged by its last path segment.
+    pub(crate) fn of(attribute: &Attribute) -> Option<Self> {
+        let last = attribute.path().segments.last()?;
+        [Self::Task, Self::Tool]
+            .into_iter()
+            .find(|kind| last.ident == kind.name())
     }
 
     fn keys(self) -> impl Iterator<Item = &'static str> {
@@ -181,12 +190,21 @@ fn known_key(kind: Kind, meta: &Meta, diag: &mut Diagnostics) -> Option<String> 
     }
 }
 
+/// What stands behind the `=`, if anything does, without the invisible group that `macro_rules!` puts around what it was given.
+pub(crate) fn value(meta: &Meta) -> Option<&Expr> {
+    let Meta::NameValue(pair) = meta else {
+        return None;
+    };
+    let mut value = &pair.value;
+    while let Expr::Group(group) = value {
+        value = &group.expr;
+    }
+    Some(value)
+}
+
 fn literal(meta: &Meta) -> Option<&Lit> {
-    match meta {
-        Meta::NameValue(pair) => match &pair.value {
-            Expr::Lit(ExprLit { lit, attrs }) if attrs.is_empty() => Some(lit),
-            _ => None,
-        },
+    match value(meta)? {
+        Expr::Lit(ExprLit { lit, attrs }) if attrs.is_empty() => Some(lit),
         _ => None,
     }
 }
@@ -236,16 +254,13 @@ fn on_crash(meta: &Meta, diag: &mut Diagnostics) -> Option<&'static str> {
 }
 
 fn path(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<Path> {
-    match meta {
-        Meta::NameValue(pair) => match &pair.value {
-            Expr::Path(path) if path.attrs.is_empty() && path.qself.is_none() => {
-                return Some(path.path.clone());
-            }
-            other => diag.error(other, format!("write `{key} = path::to::function`")),
-        },
-        other => diag.error(other, format!("write `{key} = path::to::function`")),
+    match value(meta) {
+        Some(Expr::Path(path)) if path.attrs.is_empty() && path.qself.is_none() => Some(path.path.clone()),
+        _ => {
+            diag.error(value_of(meta), format!("write `{key} = path::to::function`"));
+            None
+        }
     }
-    None
 }
 
 /// The value of `crate = "…"`; also for the derive.
@@ -265,10 +280,5 @@ pub(crate) fn crate_path(meta: &Meta, diag: &mut Diagnostics) -> Option<Path> {
 
 /// Where the mistake is, as closely as the shape allows.
 fn value_of(meta: &Meta) -> TokenStream {
-    use quote::ToTokens;
-
-    match meta {
-        Meta::NameValue(pair) => pair.value.to_token_stream(),
-        other => other.to_token_stream(),
-    }
+    value(meta).map_or_else(|| meta.to_token_stream(), ToTokens::to_token_stream)
 }

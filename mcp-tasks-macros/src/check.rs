@@ -5,11 +5,12 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{FnArg, ItemFn, ReturnType, Safety, Type};
 
-use crate::attr::{Attributes, Text};
+use crate::attr::{Attributes, Kind, Text};
 use crate::diag::Diagnostics;
 use crate::item::{self, Parameter, Role};
 
 pub(crate) fn check(attributes: &Attributes, function: &ItemFn, parameters: &[Parameter], diag: &mut Diagnostics) {
+    once(function, diag);
     signature(function, diag);
     injection(parameters, diag);
     returned(&function.sig.output, diag);
@@ -21,6 +22,15 @@ pub(crate) fn check(attributes: &Attributes, function: &ItemFn, parameters: &[Pa
         diag.error(
             expression,
             "the description of the tool cannot be read from a macro; write it out, or give `description = \"…\"`",
+        );
+    }
+}
+
+fn once(function: &ItemFn, diag: &mut Diagnostics) {
+    for attribute in function.attrs.iter().filter(|attribute| Kind::of(attribute).is_some()) {
+        diag.error(
+            attribute,
+            "a function is one tool; leave one of `#[mcp_task]` and `#[mcp_tool]`, and write a second function for a second tool",
         );
     }
 }

@@ -1,8 +1,9 @@
 //! Writes the registration of a tool beside its function.
 //!
 //! Every path is absolute and leads through `__private`, so that the code compiles in a crate without a prelude, with its
-//! own `Result`, and with no dependency but `mcp-tasks`. Code that can fail to compile because of the user's types is
-//! located at these types.
+//! own `Result`, and with no dependency but `mcp-tasks`. Every name begins with `__mcp_tasks`, a variable's too: the
+//! tool's function is called in their scope, and its author may have named it `arguments`. Code that can fail to compile
+//! because of the user's types is located at these types.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -64,15 +65,15 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         match &parameter.role {
             Role::Argument { name, description } => {
                 let description = option(description.as_deref());
-                quote!(#handle.describe(schema, #name, #description);)
+                quote!(#handle.describe(__mcp_tasks_schema, #name, #description);)
             }
-            Role::All(_) => quote!(#handle.describe(schema, "", ::core::option::Option::None);),
+            Role::All(_) => quote!(#handle.describe(__mcp_tasks_schema, "", ::core::option::Option::None);),
             _ => TokenStream::new(),
         }
     });
     let check = parameters.iter().enumerate().filter_map(|(index, parameter)| {
         let (handle, name) = (handle_name(index), argument(parameter)?);
-        Some(quote!(::core::mem::drop(#handle.take(arguments, #name));))
+        Some(quote!(::core::mem::drop(#handle.take(__mcp_tasks_arguments, #name));))
     });
     let call = call(&private, attributes, &function, parameters);
     let states = parameters
@@ -105,17 +106,17 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
                 #functions
             }
 
-            fn __mcp_tasks_input(schema: &mut #private::InputSchema) {
-                let _ = &schema;
+            fn __mcp_tasks_input(__mcp_tasks_schema: &mut #private::InputSchema) {
+                let _ = &__mcp_tasks_schema;
                 #(#describe)*
             }
 
-            fn __mcp_tasks_output(schema: &mut #private::OutputSchema) {
-                __mcp_tasks_returned().describe(schema);
+            fn __mcp_tasks_output(__mcp_tasks_schema: &mut #private::OutputSchema) {
+                __mcp_tasks_returned().describe(__mcp_tasks_schema);
             }
 
-            fn __mcp_tasks_check(arguments: &mut #private::Arguments) {
-                let _ = &arguments;
+            fn __mcp_tasks_check(__mcp_tasks_arguments: &mut #private::Arguments) {
+                let _ = &__mcp_tasks_arguments;
                 #(#check)*
             }
 
@@ -177,20 +178,22 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
     for (index, parameter) in parameters.iter().enumerate() {
         let (value, handle) = (&values[index], handle_name(index));
         match &parameter.role {
-            Role::Context => give.push(quote!(let #value = invocation.context();)),
-            Role::Caller => give.push(quote!(let #value = invocation.caller();)),
+            Role::Context => give.push(quote!(let #value = __mcp_tasks_invocation.context();)),
+            Role::Caller => give.push(quote!(let #value = __mcp_tasks_invocation.caller();)),
             Role::State(_) => give.push(quote! {
-                let #value = match #handle.get(&invocation) {
-                    ::core::result::Result::Ok(value) => value,
-                    ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
+                let #value = match #handle.get(&__mcp_tasks_invocation) {
+                    ::core::result::Result::Ok(__mcp_tasks_got) => __mcp_tasks_got,
+                    ::core::result::Result::Err(__mcp_tasks_error) => {
+                        return ::core::result::Result::Err(__mcp_tasks_error);
+                    }
                 };
             }),
             Role::Argument { name, .. } => {
-                take.push(quote!(let #value = #handle.take(&mut arguments, #name);));
+                take.push(quote!(let #value = #handle.take(&mut __mcp_tasks_arguments, #name);));
                 taken.push(value);
             }
             Role::All(_) => {
-                take.push(quote!(let #value = #handle.take(&mut arguments, "");));
+                take.push(quote!(let #value = #handle.take(&mut __mcp_tasks_arguments, "");));
                 taken.push(value);
                 give.push(quote!(let #value = #private::Args(#value);));
             }
@@ -199,21 +202,26 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
     let tool = called(attributes, function);
     let decode = (!taken.is_empty()).then(|| {
         quote! {
-            let mut arguments = invocation.arguments();
+            let mut __mcp_tasks_arguments = __mcp_tasks_invocation.arguments();
             #(#take)*
             let (#(::core::option::Option::Some(#taken),)*) = (#(#taken,)*) else {
-                return ::core::result::Result::Ok(#private::invalid_arguments(#tool, arguments.problems()));
+                return ::core::result::Result::Ok(#private::invalid_arguments(
+                    #tool,
+                    __mcp_tasks_arguments.problems(),
+                ));
             };
         }
     });
     let run = if function.sig.asyncness.is_some() {
-        quote!(let returned = #ident(#(#values),*).await;)
+        quote!(let __mcp_tasks_outcome = #ident(#(#values),*).await;)
     } else {
         let blocking = moved(&quote!(#private::blocking), located(ident.span()));
         quote! {
-            let returned = match #blocking(move || #ident(#(#values),*)).await {
-                ::core::result::Result::Ok(returned) => returned,
-                ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
+            let __mcp_tasks_outcome = match #blocking(move || #ident(#(#values),*)).await {
+                ::core::result::Result::Ok(__mcp_tasks_got) => __mcp_tasks_got,
+                ::core::result::Result::Err(__mcp_tasks_error) => {
+                    return ::core::result::Result::Err(__mcp_tasks_error);
+                }
             };
         }
     };
@@ -224,14 +232,14 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
         #decode
         #(#give)*
         #run
-        __mcp_tasks_returned().convert(returned)
+        __mcp_tasks_returned().convert(__mcp_tasks_outcome)
     };
     let future = quote_spanned!(span=> #boxed(async move { #body }));
     quote! {
         fn __mcp_tasks_call(
-            mut invocation: #private::Invocation,
+            mut __mcp_tasks_invocation: #private::Invocation,
         ) -> #private::BoxFuture<'static, ::core::result::Result<#private::CallToolResult, #private::ToolError>> {
-            let _ = &mut invocation;
+            let _ = &mut __mcp_tasks_invocation;
             #future
         }
     }
@@ -294,9 +302,9 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
         let private = moved(private, span);
         guard_function = quote_spanned! {span=>
             fn __mcp_tasks_guard<'a>(
-                caller: &'a #private::Caller,
+                __mcp_tasks_caller: &'a #private::Caller,
             ) -> #private::BoxFuture<'a, ::core::result::Result<(), #private::Denied>> {
-                #private::boxed(#guard(caller))
+                #private::boxed(#guard(__mcp_tasks_caller))
             }
         };
         settings.push(quote!(.with_guard(__mcp_tasks_guard)));

@@ -4,12 +4,18 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Attribute, FnArg, ItemFn, Path};
 
-/// Attributes that the compiler itself takes on a parameter.
-const BUILT_IN: [&str; 7] = ["allow", "expect", "warn", "deny", "forbid", "cfg", "cfg_attr"];
+use crate::attr::Kind;
+use crate::item::LINT_LEVELS;
 
 /// Removes the attributes of parameters that the compiler would refuse, among them doc comments.
 pub(crate) fn strip_parameters(function: &mut ItemFn) {
-    let keep = |attribute: &Attribute| BUILT_IN.iter().any(|name| attribute.path().is_ident(name));
+    let keep = |attribute: &Attribute| {
+        let path = attribute.path();
+        LINT_LEVELS
+            .iter()
+            .chain(&["cfg", "cfg_attr"])
+            .any(|name| path.is_ident(name))
+    };
     for input in &mut function.sig.inputs {
         match input {
             FnArg::Receiver(receiver) => receiver.attrs.retain(keep),
@@ -21,6 +27,8 @@ pub(crate) fn strip_parameters(function: &mut ItemFn) {
 /// The function as it is, and a tool of its name that does nothing, so that calls and registrations of it resolve.
 pub(crate) fn broken(mut function: ItemFn, krate: &Path, in_impl: bool) -> TokenStream {
     strip_parameters(&mut function);
+    // One that was refused beside this one would write a tool of the same name.
+    function.attrs.retain(|attribute| Kind::of(attribute).is_none());
     if in_impl {
         // No type can stand in an `impl`.
         return function.into_token_stream();

@@ -35,14 +35,14 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
             }
             Fields::Unnamed(fields) => {
                 diag.error(fields, "a form has named fields, because a person is shown their names");
-                TokenStream::new()
+                form(&krate, ident, std::iter::empty())
             }
             Fields::Unit => {
                 diag.error(
                     ident,
                     "a form has named fields; write `{}` for one that only asks for consent",
                 );
-                TokenStream::new()
+                form(&krate, ident, std::iter::empty())
             }
         },
         Data::Enum(data) => {
@@ -67,7 +67,12 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
             TokenStream::new()
         }
     };
-    diag.finish().unwrap_or(code)
+    match diag.finish() {
+        // So that what asks for it resolves, and one mistake is one error; generic code would need bounds.
+        Some(errors) if input.generics.params.is_empty() => quote!(#errors #code),
+        Some(errors) => errors,
+        None => code,
+    }
 }
 
 fn form<'a>(krate: &Path, ident: &syn::Ident, types: impl Iterator<Item = &'a Type>) -> TokenStream {

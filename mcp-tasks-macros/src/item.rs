@@ -1,10 +1,10 @@
 //! Reads the function: which of its parameters are arguments, and which the server gives.
 
 use quote::ToTokens;
-use syn::{
-    Attribute, Expr, ExprLit, FnArg, GenericArgument, Ident, ItemFn, Lit, Meta, Pat, PatType, PathArguments, Type,
-};
+use syn::ext::IdentExt;
+use syn::{Attribute, Expr, ExprLit, FnArg, GenericArgument, Ident, ItemFn, Lit, Pat, PatType, PathArguments, Type};
 
+use crate::attr;
 use crate::diag::Diagnostics;
 
 /// One parameter.
@@ -42,13 +42,20 @@ pub(crate) fn parameters(function: &ItemFn, diag: &mut Diagnostics) -> Vec<Param
 }
 
 fn parameter(typed: &PatType, diag: &mut Diagnostics) -> Option<Parameter> {
-    for attribute in typed.attrs.iter().filter(|attribute| !attribute.path().is_ident("doc")) {
+    for attribute in typed.attrs.iter().filter(|attribute| !is_plain(attribute)) {
         diag.error(
             attribute,
-            "a parameter of a tool takes no attribute but its doc comment; put the arguments into a struct and take it as `Args<T>`",
+            "a parameter of a tool takes a doc comment and lint levels, no other attribute; put the arguments into a struct and take it as `Args<T>`",
+        );
+    }
+    if let Some(expression) = unreadable_doc(&typed.attrs) {
+        diag.error(
+            expression,
+            "the description of the argument cannot be read from a macro; write it out",
         );
     }
     let role = match injected(&typed.ty) {
+        Some(Role::All(ty)) if !owned(&ty, diag) => return None,
         Some(role) => role,
         None => {
             let name = argument_name(&typed.pat, diag);
@@ -69,6 +76,15 @@ fn parameter(typed: &PatType, diag: &mut Diagnostics) -> Option<Parameter> {
     })
 }
 
+/// The attributes that set the level of a lint. The compiler takes them on a parameter.
+pub(crate) const LINT_LEVELS: [&str; 5] = ["allow", "expect", "warn", "deny", "forbid"];
+
+/// Whether the attribute changes nothing about what the argument is.
+fn is_plain(attribute: &Attribute) -> bool {
+    let path = attribute.path();
+    path.is_ident("doc") || LINT_LEVELS.iter().any(|level| path.is_ident(level))
+}
+
 /// The name of the property.
 fn argument_name(pattern: &Pat, diag: &mut Diagnostics) -> Option<String> {
     match pattern {
@@ -85,8 +101,7 @@ fn argument_name(pattern: &Pat, diag: &mut Diagnostics) -> Option<String> {
 
 /// `r#type` is called `type` outside Rust.
 pub(crate) fn unraw(ident: &Ident) -> String {
-    let name = ident.to_string();
-    name.strip_prefix("r#").unwrap_or(&name).to_owned()
+    ident.unraw().to_string()
 }
 
 /// What the server gives for a type, judged by its last path segment, since a macro sees no types. `State` and `Args`
@@ -176,33 +191,80 @@ fn shown(ty: &Type) -> String {
         .replace(" ,", ",")
 }
 
-/// A doc comment as one text: a line is a line, without the space after the slashes.
+/// A doc comment as one text: a line is a line, without what sets it off from the code.
 pub(crate) fn docs(attributes: &[Attribute]) -> Option<String> {
-    let lines: Vec<String> = attributes.iter().filter_map(doc_line).collect();
-    let text = lines.join("\n");
+    let mut text = String::new();
+    for doc in attributes.iter().filter_map(doc) {
+        for line in comment_lines(&doc) {
+            text.push_str(line.strip_prefix(' ').unwrap_or(line).trim_end());
+            text.push('\n');
+        }
+    }
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn doc_line(attribute: &Attribute) -> Option<String> {
-    match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-            Expr::Lit(ExprLit {
-                lit: Lit::Str(line), ..
-            }) => {
-                let line = line.value();
-                Some(line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned())
-            }
-            _ => None,
-        },
+/// The lines of one doc attribute; those of a block comment without the column of stars.
+fn comment_lines(doc: &str) -> Vec<&str> {
+    // `lines` has nothing for an empty text, which is an empty line here.
+    let mut lines: Vec<&str> = doc.split('\n').collect();
+    // The last line of such a block is what stands before `*/`: it tells the stars of a column from those of a list.
+    if let [_, between @ .., last] = lines.as_mut_slice()
+        && last.trim().is_empty()
+        && between.iter().all(|line| line.trim_start().starts_with('*'))
+    {
+        for line in between {
+            *line = line.trim_start().strip_prefix('*').unwrap_or_default();
+        }
+    }
+    lines
+}
+
+/// The text of a doc attribute, if it is written out.
+fn doc(attribute: &Attribute) -> Option<String> {
+    match doc_value(attribute)? {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text), ..
+        }) => Some(text.value()),
         _ => None,
     }
 }
 
 /// A doc attribute whose text a macro cannot read, such as `#[doc = include_str!(…)]`.
 pub(crate) fn unreadable_doc(attributes: &[Attribute]) -> Option<&Expr> {
-    attributes.iter().find_map(|attribute| match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") && doc_line(attribute).is_none() => Some(&pair.value),
-        _ => None,
-    })
+    attributes
+        .iter()
+        .find_map(|attribute| doc_value(attribute).filter(|_| doc(attribute).is_none()))
+}
+
+/// What stands behind `doc =`.
+fn doc_value(attribute: &Attribute) -> Option<&Expr> {
+    attribute.path().is_ident("doc").then(|| attr::value(&attribute.meta))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    #[test]
+    fn a_doc_comment_is_its_text_without_what_sets_it_off() {
+        let docs = |text: &str| docs(&[parse_quote!(#[doc = #text])]);
+        assert_eq!(docs(" One line. "), Some("One line.".to_owned()));
+        assert_eq!(
+            docs("\n * One.\n *\n * * a list\n *   of one\n "),
+            Some("One.\n\n* a list\n  of one".to_owned())
+        );
+        assert_eq!(docs(" One.\n * Two.\n "), Some("One.\nTwo.".to_owned()));
+        // Written out, not a comment: the stars are a list.
+        assert_eq!(docs("One:\n* two\n* three"), Some("One:\n* two\n* three".to_owned()));
+        assert_eq!(docs(" \n "), None);
+        let lines: [Attribute; 4] = [
+            parse_quote!(#[doc = " One."]),
+            parse_quote!(#[doc = ""]),
+            parse_quote!(#[allow(dead_code)]),
+            parse_quote!(#[doc = "   indented"]),
+        ];
+        assert_eq!(super::docs(&lines), Some("One.\n\n  indented".to_owned()));
+    }
 }

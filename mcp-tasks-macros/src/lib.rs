@@ -46,12 +46,44 @@ use proc_macro::TokenStream;
 ///
 /// Every text may hold `${key}` and `${key:default}`, filled from configuration at start-up. Durations are ISO 8601, as
 /// `PT1H30M`, or human, as `1h 30m`; a mistake in one that is written out is a compile error.
+///
+/// ```
+/// use mcp_tasks::ToolDefinition;
+/// use mcp_tasks::prelude::*;
+///
+/// /// Re-encode a video.
+/// #[mcp_task(ttl = "${video.ttl:PT2H}", poll_interval = "PT5S", on_crash = "replay")]
+/// async fn encode(
+///     ctx: ToolContext,
+///     /// Where the source is
+///     uri: String,
+///     height: Option<u32>,
+/// ) -> Result<String, ToolError> {
+///     ctx.progress(1.0).total(2.0).message("reading").send();
+///     Ok(format!("{uri} at {} lines", height.unwrap_or(720)))
+/// }
+///
+/// // For a program that registers its tools by hand.
+/// assert_eq!(encode::TOOL.name(), "encode");
+/// ```
 #[proc_macro_attribute]
 pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attr::Kind::Task, arguments.into(), item.into()).into()
 }
 
 /// Makes a function a tool that always answers in the call itself.
+///
+/// ```
+/// use mcp_tasks::prelude::*;
+///
+/// /// Add two numbers.
+/// #[mcp_tool(read_only, idempotent)]
+/// fn add(left: i64, right: i64) -> String {
+///     left.saturating_add(right).to_string()
+/// }
+///
+/// assert_eq!(add(1, 2), "3");
+/// ```
 ///
 /// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required`, `grace`, `defer`,
 /// `on_crash` and `version`.
@@ -63,6 +95,23 @@ pub fn mcp_tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a struct a form that a tool can ask a person to fill in, or an enum without data a choice in one.
 ///
 /// Needs `Deserialize` and `JsonSchema` beside it. `#[elicit(crate = "path")]` names `mcp-tasks` where it is renamed.
+///
+/// ```
+/// use mcp_tasks::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema, ElicitForm)]
+/// struct Publish {
+///     /// Who may see it
+///     channel: Channel,
+///     title: Option<String>,
+/// }
+///
+/// #[derive(Deserialize, JsonSchema, ElicitForm)]
+/// enum Channel {
+///     Everybody,
+///     Colleagues,
+/// }
+/// ```
 #[proc_macro_derive(ElicitForm, attributes(elicit))]
 pub fn elicit_form(item: TokenStream) -> TokenStream {
     form::derive(item.into()).into()

@@ -135,3 +135,41 @@ pub mod tools {
         [encode::TOOL.name(), search::TOOL.name(), inner::hidden::TOOL.name()]
     }
 }
+
+/// Tools and a guard named like what the server hands in, and constants like what it hands out.
+pub mod odd_names {
+    #![allow(non_upper_case_globals)]
+
+    use renamed::{Caller, Denied, State, mcp_task, mcp_tool};
+
+    /// A constant where a pattern might stand.
+    pub const value: u8 = 1;
+    /// Another one.
+    pub const error: u8 = 2;
+
+    #[mcp_task(crate = "::renamed", guard = caller)]
+    pub(crate) async fn arguments(first: u8, state: State<String>) -> String {
+        format!("{first}{}", *state)
+    }
+
+    #[mcp_tool(crate = "::renamed")]
+    pub(crate) fn invocation(schema: u8) -> u8 {
+        schema
+    }
+
+    async fn caller(caller: &Caller) -> Result<(), Denied> {
+        std::future::ready(()).await;
+        caller.subject().map(|_| ()).ok_or_else(|| Denied::new("log in first"))
+    }
+
+    macro_rules! tool {
+        ($name:ident, $title:literal, $ttl:expr, $guard:path, $argument:ident: $type:ty, $doc:literal) => {
+            #[mcp_task(crate = "::renamed", title = $title, ttl = $ttl, guard = $guard, read_only = true)]
+            pub(crate) async fn $name(#[doc = $doc] $argument: $type) -> $type {
+                $argument
+            }
+        };
+    }
+
+    tool!(made, "Made by a macro", "PT1H", caller, height: Option<u32>, "How high");
+}

@@ -206,14 +206,15 @@ fn text<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Result<Option<&'a 
     }
 }
 
+/// A list with something in it.
+fn some_of<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Vec<Value>> {
+    schema.get(keyword)?.as_array().filter(|items| !items.is_empty())
+}
+
 fn texts(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, String> {
     let wrong = || format!("`{keyword}` is not a list of texts with at least one in it");
-    let items = schema
-        .get(keyword)
-        .and_then(Value::as_array)
-        .filter(|items| !items.is_empty())
-        .ok_or_else(wrong)?;
-    items
+    some_of(schema, keyword)
+        .ok_or_else(wrong)?
         .iter()
         .map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong))
         .collect()
@@ -222,12 +223,8 @@ fn texts(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, Stri
 fn titled_options(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, String> {
     let wrong =
         || format!("`{keyword}` is not a list of `{{\"const\": text, \"title\": text}}` with at least one in it");
-    let items = schema
-        .get(keyword)
-        .and_then(Value::as_array)
-        .filter(|items| !items.is_empty())
-        .ok_or_else(wrong)?;
-    items
+    some_of(schema, keyword)
+        .ok_or_else(wrong)?
         .iter()
         .map(|item| {
             let option = item.as_object().ok_or_else(wrong)?;

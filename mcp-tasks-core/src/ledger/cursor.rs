@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::question::{Asked, Fault, Looked, MOST_BYTES, MOST_ENTRIES, Question, Slept, base_key, first_key};
+use super::question::{Asked, Fault, Looked, MAX_BYTES, MAX_ENTRIES, Question, Slept, base_key, first_key};
 use super::{Divergence, Entry, EntryKind, Fingerprint, Ledger, Mismatch, label};
 use crate::record::InputRequest;
 use crate::{Json, Timestamp};
@@ -145,6 +145,7 @@ impl Cursor {
     }
 
     /// Takes the place of a call that the body makes now.
+    #[must_use = "the call needs its place whenever it is polled"]
     pub fn take_ordinal(&mut self) -> u32 {
         let ordinal = self.issued;
         self.issued = self.issued.saturating_add(1);
@@ -267,6 +268,11 @@ impl Cursor {
                 _ => Asked::Pending,
             };
         }
+        // An answer is recorded outside of a run, so there must be room for it now: a body that asks in a loop ends here.
+        if self.is_full() {
+            self.fault.get_or_insert(Fault::LedgerFull);
+            return Asked::Pending;
+        }
         match self.claim_key(ordinal, question.key) {
             Ok(key) => {
                 let request = InputRequest::new(
@@ -324,7 +330,7 @@ impl Cursor {
         durable: bool,
     ) {
         self.bytes = self.bytes.saturating_add(response.get().len());
-        if self.slots.len() >= MOST_ENTRIES || self.bytes > MOST_BYTES {
+        if self.is_full() {
             self.fault.get_or_insert(Fault::LedgerFull);
             return;
         }
@@ -348,6 +354,11 @@ impl Cursor {
             durable,
             delivered: false,
         });
+    }
+
+    /// Whether a further entry would be too much.
+    fn is_full(&self) -> bool {
+        self.slots.len() + self.open.len() >= MAX_ENTRIES || self.bytes > MAX_BYTES
     }
 
     /// Whether the body has been told everything that had reached it, and has made every call it had made, when the

@@ -39,6 +39,7 @@ impl<'a> Question<'a> {
 
 /// What became of a look into the ledger.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use = "the body goes on, waits or ends by it"]
 #[non_exhaustive]
 pub enum Looked {
     /// The recorded response, delivered with this look: the body goes on with it.
@@ -58,6 +59,7 @@ pub enum Looked {
 
 /// What became of a question that was put.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use = "the body goes on or waits by it"]
 #[non_exhaustive]
 pub enum Asked {
     /// The answer, or the refusal, delivered.
@@ -73,6 +75,7 @@ pub enum Asked {
 
 /// What became of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "the body goes on or waits by it"]
 #[non_exhaustive]
 pub enum Slept {
     /// It is over, and the body goes on.
@@ -102,9 +105,9 @@ pub enum Fault {
         /// The key.
         key: Box<str>,
     },
-    /// The body made more calls on its context than a ledger holds.
+    /// The body made more calls on its context, questions included, than a ledger holds, or was told more.
     #[error(
-        "the task keeps too much: a ledger holds at most {MOST_ENTRIES} entries and {MOST_BYTES} bytes of results; keep less \
+        "the task keeps too much: a ledger holds at most {MAX_ENTRIES} entries and {MAX_BYTES} bytes of results; keep less \
          in each step, or hand the work on to further tasks"
     )]
     LedgerFull,
@@ -112,10 +115,10 @@ pub enum Fault {
 
 /// The most entries a ledger holds. A body that makes more calls is a loop without an end, or should be several tasks: a
 /// replay goes through all of them.
-pub const MOST_ENTRIES: usize = 10_000;
+pub const MAX_ENTRIES: usize = 10_000;
 
 /// The most bytes that the results in a ledger may have together. A record is read and written whole.
-pub const MOST_BYTES: usize = 4 * 1024 * 1024;
+pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// What one write has to store when the body is parked.
 #[derive(Debug, Clone, PartialEq)]

@@ -37,31 +37,37 @@ macro_rules! delegate_task_store {
         }
     };
     ($($field:tt).+ => $($method:ident),+ $(,)?) => {
-        $crate::delegate_task_store! { @each [$($field).+] $($method)+ }
+        $crate::delegate_task_store! { @each [[] $($field).+] $($method)+ }
+    };
+    // A pointer to a store, for this crate.
+    (@pointer) => {
+        $crate::delegate_task_store! {
+            @each [[**]] create get update delete as_sweep as_expired_leases as_change_feed
+        }
     };
 
     (@each $to:tt $($method:ident)+) => {
         $($crate::delegate_task_store! { @one $method $to })+
     };
 
-    (@one create [$($to:tt)+]) => {
+    (@one create [[$($deref:tt)*] $($field:tt).*]) => {
         fn create(
             &self,
             record: $crate::TaskRecord,
         ) -> $crate::StoreFuture<'_, ::std::sync::Arc<$crate::TaskRecord>> {
-            $crate::TaskStore::create(&self.$($to)+, record)
+            $crate::TaskStore::create(&$($deref)* self $(.$field)*, record)
         }
     };
-    (@one get [$($to:tt)+]) => {
+    (@one get [[$($deref:tt)*] $($field:tt).*]) => {
         fn get<'a>(
             &'a self,
             id: &'a $crate::TaskId,
             now: $crate::Timestamp,
         ) -> $crate::StoreFuture<'a, ::std::option::Option<::std::sync::Arc<$crate::TaskRecord>>> {
-            $crate::TaskStore::get(&self.$($to)+, id, now)
+            $crate::TaskStore::get(&$($deref)* self $(.$field)*, id, now)
         }
     };
-    (@one update [$($to:tt)+]) => {
+    (@one update [[$($deref:tt)*] $($field:tt).*]) => {
         fn update<'a>(
             &'a self,
             id: &'a $crate::TaskId,
@@ -69,27 +75,27 @@ macro_rules! delegate_task_store {
             write: $crate::WriteId,
             mutation: $crate::Mutation,
         ) -> $crate::StoreFuture<'a, ::std::option::Option<$crate::Updated>> {
-            $crate::TaskStore::update(&self.$($to)+, id, now, write, mutation)
+            $crate::TaskStore::update(&$($deref)* self $(.$field)*, id, now, write, mutation)
         }
     };
-    (@one delete [$($to:tt)+]) => {
+    (@one delete [[$($deref:tt)*] $($field:tt).*]) => {
         fn delete<'a>(&'a self, id: &'a $crate::TaskId) -> $crate::StoreFuture<'a, ()> {
-            $crate::TaskStore::delete(&self.$($to)+, id)
+            $crate::TaskStore::delete(&$($deref)* self $(.$field)*, id)
         }
     };
-    (@one as_sweep [$($to:tt)+]) => {
+    (@one as_sweep [[$($deref:tt)*] $($field:tt).*]) => {
         fn as_sweep(&self) -> ::std::option::Option<&dyn $crate::Sweep> {
-            $crate::TaskStore::as_sweep(&self.$($to)+)
+            $crate::TaskStore::as_sweep(&$($deref)* self $(.$field)*)
         }
     };
-    (@one as_expired_leases [$($to:tt)+]) => {
+    (@one as_expired_leases [[$($deref:tt)*] $($field:tt).*]) => {
         fn as_expired_leases(&self) -> ::std::option::Option<&dyn $crate::ExpiredLeases> {
-            $crate::TaskStore::as_expired_leases(&self.$($to)+)
+            $crate::TaskStore::as_expired_leases(&$($deref)* self $(.$field)*)
         }
     };
-    (@one as_change_feed [$($to:tt)+]) => {
+    (@one as_change_feed [[$($deref:tt)*] $($field:tt).*]) => {
         fn as_change_feed(&self) -> ::std::option::Option<&dyn $crate::ChangeFeed> {
-            $crate::TaskStore::as_change_feed(&self.$($to)+)
+            $crate::TaskStore::as_change_feed(&$($deref)* self $(.$field)*)
         }
     };
     (@one $other:ident $to:tt) => {

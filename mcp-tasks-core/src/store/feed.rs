@@ -84,20 +84,16 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn push(&mut self, change: TaskChange) {
+    /// Whoever waits is to be woken once no lock is held: a waker is code of others, which may poll or send at once.
+    #[must_use]
+    fn push(&mut self, change: TaskChange) -> Option<Waker> {
         if self.changes.len() >= BEHIND {
             self.changes.clear();
             self.changes.push_back(TaskChange::Resumed);
         } else if self.changes.back() != Some(&change) {
             self.changes.push_back(change);
         }
-        self.wake();
-    }
-
-    fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
+        self.waker.take()
     }
 }
 
@@ -143,15 +139,18 @@ impl ChangeHub {
         if !self.shared.any.load(Ordering::SeqCst) {
             return;
         }
+        let mut wakers = Vec::new();
         let mut listeners = lock(&self.shared.listeners);
         listeners.retain(|listener| {
             let Some(waiting) = listener.upgrade() else {
                 return false;
             };
-            lock(&waiting).push(change.clone());
+            wakers.extend(lock(&waiting).push(change.clone()));
             true
         });
         self.shared.any.store(!listeners.is_empty(), Ordering::SeqCst);
+        drop(listeners);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -160,7 +159,11 @@ impl Drop for Shared {
         for waiting in lock(&self.listeners).iter().filter_map(Weak::upgrade) {
             let mut waiting = lock(&waiting);
             waiting.ended = true;
-            waiting.wake();
+            let waker = waiting.waker.take();
+            drop(waiting);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
         }
     }
 }
@@ -188,13 +191,19 @@ impl Stream for Listener {
         if waiting.ended {
             return Poll::Ready(None);
         }
-        waiting.waker = Some(context.waker().clone());
+        match &mut waiting.waker {
+            // Most polls come from the task that polled before.
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
         Poll::Pending
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::task::Wake;
+
     use super::*;
 
     fn next(stream: &mut ChangeStream) -> Poll<Option<TaskChange>> {
@@ -224,6 +233,21 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_is_told_again_takes_no_more_room() {
+        let hub = ChangeHub::new();
+        let mut stream = hub.listen();
+        for id in ["a", "a", "b", "a"] {
+            hub.send(changed(id, 1));
+        }
+        let said = std::iter::from_fn(|| match next(&mut stream) {
+            Poll::Ready(change) => change,
+            Poll::Pending => None,
+        });
+        let expected = [TaskChange::Resumed, changed("a", 1), changed("b", 1), changed("a", 1)];
+        assert_eq!(said.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn a_slow_listener_holds_a_bounded_number_and_is_told_to_look() {
         let hub = ChangeHub::new();
         let mut stream = hub.listen();
@@ -237,6 +261,48 @@ mod tests {
         assert!(seen.len() <= BEHIND, "{}", seen.len());
         assert_eq!(seen.first(), Some(&TaskChange::Resumed));
         assert_eq!(seen.last(), Some(&changed("a", 19_999)));
+    }
+
+    /// A waker that does at once what it is woken for, as executors on one thread may.
+    struct PollsAtOnce {
+        stream: Mutex<Option<ChangeStream>>,
+        seen: Mutex<Vec<TaskChange>>,
+        hub: ChangeHub,
+    }
+
+    impl Wake for PollsAtOnce {
+        fn wake(self: Arc<Self>) {
+            let Some(mut stream) = lock(&self.stream).take() else {
+                return;
+            };
+            let waker = Waker::from(self.clone());
+            let polled = stream.as_mut().poll_next(&mut Context::from_waker(&waker));
+            *lock(&self.stream) = Some(stream);
+            if let Poll::Ready(Some(change)) = polled {
+                lock(&self.seen).push(change);
+                assert!(self.hub.has_listeners());
+            }
+        }
+    }
+
+    #[test]
+    fn a_listener_may_be_polled_by_its_waker() {
+        let hub = ChangeHub::new();
+        let mut stream = hub.listen();
+        assert_eq!(next(&mut stream), Poll::Ready(Some(TaskChange::Resumed)));
+        let eager = Arc::new(PollsAtOnce {
+            stream: Mutex::default(),
+            seen: Mutex::default(),
+            hub: hub.clone(),
+        });
+        let waker = Waker::from(eager.clone());
+        assert_eq!(
+            stream.as_mut().poll_next(&mut Context::from_waker(&waker)),
+            Poll::Pending
+        );
+        *lock(&eager.stream) = Some(stream);
+        hub.send(changed("a", 1));
+        assert_eq!(*lock(&eager.seen), [changed("a", 1)]);
     }
 
     #[test]

@@ -43,6 +43,8 @@ fn what_is_no_answer_is_ignored_and_its_key_stays_open() {
         ("a", "7"),
         ("a", "null"),
         ("a", "[]"),
+        ("a", r#"["accept",{"go":true}]"#),
+        ("a", r#"["decline"]"#),
         ("a", "{}"),
         ("a", r#"{"action":"explode"}"#),
         ("a", r#"{"action":"Accept","content":{"go":true}}"#),
@@ -115,6 +117,11 @@ fn what_does_not_fit_the_form_is_asked_again_under_other_keys_and_then_refused()
         assert_eq!(stale, Change::Keep);
     }
     assert_eq!(record.open.len(), 1, "the other question is still open");
+    // Content that cannot be read at all is not taken for empty.
+    let unread = responses(&[("b", r#"{"action":"accept","content":{"go":true,"zeal":1e999}}"#)]);
+    let again = written(record.answered(at(20), &unread, &capabilities("{}"), &claim()));
+    assert_eq!(&*again.open[0].key, "b~2");
+    assert!(!again.open[0].request.get().contains("is required"));
     let refusal = record.ledger.entries().last().unwrap();
     assert_eq!((refusal.ordinal, refusal.kind), (1, EntryKind::Refusal));
     assert_eq!(refusal.key.as_deref(), Some("a~3"));
@@ -154,6 +161,26 @@ fn unknown_members_of_a_form_are_ignored_and_a_whole_float_is_an_integer() {
     let full = written(parked(&["a"]).answered(at(20), &answers, &capabilities("{}"), &claim()));
     let recorded: serde_json::Value = full.ledger.entries().last().unwrap().response.decode().unwrap();
     assert_eq!(recorded["content"], serde_json::json!({ "go": true, "zeal": 3 }));
+}
+
+/// `CreateMessageResult` needs all three (2026-07-28, `schema.ts`).
+#[test]
+fn a_completion_says_who_says_what_by_which_model() {
+    let questions = suspension(&[("s", InputKind::Sampling)]);
+    let record = written(working().suspended(1, at(10), &questions, None));
+    for wrong in [
+        r#"{"content":{},"model":"m"}"#,
+        r#"{"role":"assistant","model":"m"}"#,
+        r#"{"role":"assistant","content":{}}"#,
+        r#"["assistant",{},"m"]"#,
+    ] {
+        let kept = record.answered(at(20), &responses(&[("s", wrong)]), &capabilities("{}"), &claim());
+        assert_eq!(kept, Change::Keep, "{wrong}");
+    }
+    let right = responses(&[("s", r#"{"role":"assistant","content":{},"model":"m","stopReason":"x"}"#)]);
+    let full = written(record.answered(at(20), &right, &capabilities("{}"), &claim()));
+    let entry = full.ledger.entries().last().unwrap();
+    assert_eq!((entry.kind, &entry.response), (EntryKind::Sample, &right["s"]));
 }
 
 #[test]

@@ -12,6 +12,8 @@ use mcp_tasks_core::{
     Suspension, Timestamp,
 };
 
+use super::stores::give_way;
+
 pub(crate) type Boxed = Pin<Box<dyn Future<Output = String>>>;
 
 /// xorshift64*: enough randomness for tests, and the same on every machine.
@@ -219,15 +221,8 @@ pub(crate) async fn race(ctx: &Ctx, mut branches: Vec<Boxed>) -> String {
 
 /// Pending once, as a channel or a lock may be.
 pub(crate) async fn yield_once() -> String {
-    let mut yielded = false;
-    std::future::poll_fn(move |_| {
-        if std::mem::replace(&mut yielded, true) {
-            Poll::Ready("yielded".to_owned())
-        } else {
-            Poll::Pending
-        }
-    })
-    .await
+    give_way().await;
+    "yielded".to_owned()
 }
 
 /// How a run ended.

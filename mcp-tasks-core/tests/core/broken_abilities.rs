@@ -11,7 +11,7 @@ use mcp_tasks_core::{
     TaskRecord, TaskStore, Timestamp, Updated, WriteId,
 };
 
-use super::stores::block_on;
+use super::stores::{block_on, give_way};
 
 /// How an ability breaks its contract.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -164,18 +164,6 @@ impl ExpiredLeases for Able {
             Ok(found)
         })
     }
-}
-
-async fn give_way() {
-    let mut gave = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut gave, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 mcp_tasks_core::store_contract! { able, block_on = block_on, async { Able::new(Flaw::None) } }

@@ -1,7 +1,6 @@
 //! What the contract suite says of stores that break the contract: a suite that lets them pass is worth nothing.
 
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use mcp_tasks_core::store::contract::{self, parallel};
@@ -9,7 +8,7 @@ use mcp_tasks_core::{
     Change, Json, MemoryStore, Mutation, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
 };
 
-use super::stores::block_on;
+use super::stores::{block_on, give_way};
 
 /// How a store breaks the contract.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,7 +124,7 @@ impl TaskStore for Broken {
                     let Some(seen) = self.inner.get(id, now).await? else {
                         return Ok(None);
                     };
-                    yield_now().await;
+                    give_way().await;
                     Arc::new(move |_| mutation(&seen))
                 }
                 _ => mutation,
@@ -179,18 +178,6 @@ impl Sweep for Broken {
 /// Writes the record as it is.
 fn keep_all() -> Mutation {
     Arc::new(|record| Change::Write(Box::new(record.clone())))
-}
-
-async fn yield_now() {
-    let mut yielded = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 fn is_caught(case: impl FnOnce() + std::panic::UnwindSafe) -> bool {

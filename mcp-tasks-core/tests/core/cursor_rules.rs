@@ -1,5 +1,6 @@
 //! The rules of the replay machine, each by a sequence of calls made by hand.
 
+use mcp_tasks_core::ledger::{MAX_BYTES, MAX_ENTRIES};
 use mcp_tasks_core::{
     Asked, Cursor, Divergence, Entry, EntryKind, Fault, InputKind, Json, Ledger, Looked, Question, Slept, Timestamp,
 };
@@ -286,6 +287,19 @@ fn another_call_at_a_recorded_place_stops_the_run_and_gets_no_answer() {
 }
 
 #[test]
+fn the_report_says_whether_the_schema_changed_where_that_is_known() {
+    let mut run = Cursor::new(&ledger(&[(0, "step", "a", Some(0), 1)]));
+    take(&mut run, 1);
+    assert_eq!(step(&mut run, 0, "b"), Looked::Diverged);
+    let mut mismatch = run.mismatch().unwrap().clone();
+    assert!(!mismatch.to_string().contains("schema is") && !mismatch.to_string().contains("schema changed"));
+    mismatch.schema_changed = Some(true);
+    assert!(mismatch.to_string().contains("The tool's input schema changed too"));
+    mismatch.schema_changed = Some(false);
+    assert!(mismatch.to_string().contains("The tool's input schema is unchanged"));
+}
+
+#[test]
 fn another_kind_of_call_with_the_same_name_is_a_mismatch() {
     let mut run = Cursor::new(&ledger(&[(0, "step", "a", Some(0), 1)]));
     take(&mut run, 1);
@@ -350,12 +364,41 @@ fn a_step_the_body_drops_leaves_no_entry_and_does_not_hold_up_a_suspension() {
 }
 
 #[test]
-fn a_fact_is_made_once() {
-    let fact = |run: &mut Cursor, text: &str| run.record(0, EntryKind::Random, "", print("random", ""), || json(text));
+fn steps_that_run_are_given_up_together() {
+    let mut run = Cursor::new(&Ledger::default());
+    take(&mut run, 3);
+    assert!(run.begin_step() && run.begin_step());
+    let _ = ask(&mut run, 2, "q", None);
+    assert!(run.is_stepping() && !run.can_suspend());
+    run.abandon_steps();
+    assert!(!run.is_stepping() && run.can_suspend());
+    assert!(run.suspend().ledger.is_empty());
+}
+
+#[test]
+fn facts_that_every_run_comes_upon_again_need_not_be_stored_first() {
+    for kind in [EntryKind::Defer, EntryKind::Client] {
+        let mut run = Cursor::new(&Ledger::default());
+        take(&mut run, 1);
+        let print = print(kind.as_str(), "");
+        let looked = run.record(0, kind, "", print, || json("x"));
+        assert!(is_delivered(&looked), "{kind:?}");
+        assert!(!run.is_unsaved(), "{kind:?}");
+    }
+}
+
+#[test]
+fn the_clock_is_read_once_and_chance_is_drawn_once() {
+    a_fact_is_made_once(EntryKind::Now);
+    a_fact_is_made_once(EntryKind::Random);
+}
+
+fn a_fact_is_made_once(kind: EntryKind) {
+    let fact = |run: &mut Cursor, text: &str| run.record(0, kind, "", print(kind.as_str(), ""), || json(text));
     let mut run = Cursor::new(&Ledger::default());
     take(&mut run, 1);
     let first = Looked::Delivered {
-        kind: EntryKind::Random,
+        kind,
         response: json("4"),
     };
     assert_eq!(
@@ -447,6 +490,67 @@ fn ledgers_keep_the_first_of_two_entries_for_one_place_and_sort_the_rest() {
     assert_eq!(labels, ["a", "c"]);
     let text = serde_json::to_string(&mixed).unwrap();
     assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), mixed);
+}
+
+/// A ledger of as many answered questions as there may be, but `less`.
+fn nearly_full(less: usize) -> Ledger {
+    let entries: Vec<_> = (0..MAX_ENTRIES - less)
+        .map(|ordinal| (u32::try_from(ordinal).unwrap(), "elicit", "q", None, 0))
+        .collect();
+    ledger(&entries)
+}
+
+#[test]
+fn a_ledger_has_room_for_so_many_entries_and_questions_count() {
+    let replayed = |less| {
+        let full = nearly_full(less);
+        let mut run = Cursor::new(&full);
+        for entry in full.entries() {
+            let ordinal = run.take_ordinal();
+            let asked = ask(&mut run, ordinal, "q", None);
+            assert!(matches!(asked, Asked::Delivered { .. }), "{}", entry.ordinal);
+        }
+        run
+    };
+    let mut run = replayed(2);
+    let [first, second, third] = [0; 3].map(|_| run.take_ordinal());
+    assert_eq!(ask(&mut run, first, "q", None), Asked::Pending);
+    assert_eq!(ask(&mut run, second, "q", None), Asked::Pending);
+    assert_eq!(run.fault(), None);
+    assert_eq!(ask(&mut run, third, "q", None), Asked::Pending);
+    assert_eq!(run.fault(), Some(&Fault::LedgerFull));
+    assert!(!run.can_suspend(), "the task fails");
+
+    let mut run = replayed(1);
+    let [first, second] = [0; 2].map(|_| run.take_ordinal());
+    assert!(run.begin_step() && run.begin_step());
+    run.finish_step(first, "a", print("step", "a"), json("a"));
+    assert_eq!(run.fault(), None);
+    run.finish_step(second, "b", print("step", "b"), json("b"));
+    assert_eq!(run.fault(), Some(&Fault::LedgerFull));
+}
+
+#[test]
+fn a_ledger_has_room_for_so_many_bytes_whoever_brings_them() {
+    let quotes = "\"\"".len();
+    let most = json(&"x".repeat(MAX_BYTES - quotes));
+    let mut run = Cursor::new(&Ledger::default());
+    take(&mut run, 2);
+    assert!(run.begin_step() && run.begin_step());
+    run.finish_step(0, "a", print("step", "a"), most);
+    assert_eq!(run.fault(), None);
+    run.finish_step(1, "b", print("step", "b"), json(""));
+    assert_eq!(run.fault(), Some(&Fault::LedgerFull));
+
+    // Answers are recorded by whoever writes the record; the next question is where it ends.
+    let mut entries = ledger(&[(0, "elicit", "q", None, 1)]).entries().to_vec();
+    entries[0].response = json(&"x".repeat(MAX_BYTES));
+    let mut run = Cursor::new(&Ledger::new(entries));
+    take(&mut run, 2);
+    assert!(matches!(ask(&mut run, 0, "q", None), Asked::Delivered { .. }));
+    assert_eq!(run.fault(), None, "a body that ends now has its answer");
+    assert_eq!(ask(&mut run, 1, "q", None), Asked::Pending);
+    assert_eq!(run.fault(), Some(&Fault::LedgerFull));
 }
 
 #[test]

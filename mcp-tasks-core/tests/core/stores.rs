@@ -28,6 +28,19 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// Pending once, so that others get on.
+pub(crate) async fn give_way() {
+    let mut gave = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut gave, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// Work on a thread of its own.
 pub(crate) fn on_a_thread(work: Work) -> Work {
     let running = thread::Builder::new()

@@ -7,4 +7,9 @@ use mcp_tasks::serde::Deserialize;
 #[schemars(crate = "mcp_tasks::schemars")]
 struct Order(u32);
 
-fn main() {}
+fn ask<F: ElicitForm>() {}
+
+fn main() {
+    // It resolves: one mistake, one error.
+    ask::<Order>();
+}

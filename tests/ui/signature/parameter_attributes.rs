@@ -8,6 +8,8 @@ async fn encode(
     uri: String,
     #[serde(default)] height: u32,
     #[cfg(unix)] mode: u32,
+    #[allow(unused_variables)] width: u32,
+    #[doc = include_str!("../attribute/description.md")] depth: u32,
 ) {
 }
 

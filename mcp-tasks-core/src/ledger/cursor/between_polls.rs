@@ -104,10 +104,9 @@ impl Cursor {
     /// that were recorded, and nothing can wake it.
     pub fn stalled(&mut self) {
         let due = Some(self.next_turn);
-        let mut left = self.left_over();
-        let first = left.next();
-        let entry = first.into_iter().chain(left).find(|entry| entry.turn == due);
-        if let Some(entry) = entry.or(first) {
+        let is_due = |entry: &&Entry| entry.turn == due;
+        let entry = self.left_over().find(is_due).or_else(|| self.left_over().next());
+        if let Some(entry) = entry {
             let divergence = if entry.ordinal < self.issued {
                 Divergence::OutOfOrder
             } else {

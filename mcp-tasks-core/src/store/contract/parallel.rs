@@ -5,12 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use super::feed::next;
-use super::records::{HOUR, at, raw, record};
+use super::records::{HOUR, asking, at, raw, record};
 use super::{Case, Mutation, Spawn, Work, changing, is_collision};
-use crate::{
-    Claim, Cursor, Fingerprint, InputKind, Ledger, Question, StoreError, TaskChange, TaskId, TaskRecord, TaskStatus,
-    TaskStore, Updated, WriteId,
-};
+use crate::{Claim, StoreError, TaskChange, TaskId, TaskRecord, TaskStatus, TaskStore, Updated, WriteId};
 
 /// Enough that every pair of operations meets, and few enough for a store on a network.
 const WORKERS: u32 = 8;
@@ -165,17 +162,9 @@ pub async fn of_concurrent_ends_the_first_is_final(store: Arc<dyn TaskStore>, sp
 
 /// A working record with one open question, `q`.
 fn parked(id: &TaskId) -> TaskRecord {
-    let mut run = Cursor::new(&Ledger::default());
-    let ordinal = run.take_ordinal();
-    let request = raw(r#"{"method":"roots/list"}"#);
-    let print = Fingerprint::of("roots", "q", None);
-    let mut question = Question::new(InputKind::Roots, "q", &request, print);
-    question.key = Some("q");
-    let _ = run.ask(ordinal, &question);
-    let suspension = run.suspend();
     let mut record = record(id, Some(HOUR));
     record.status = TaskStatus::InputRequired;
-    record.open = suspension.open;
+    record.open = asking().open;
     record
 }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ClientCapabilities, Json, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::{
+    ClientCapabilities, Cursor, Fingerprint, InputKind, Json, Ledger, Question, Suspension, TaskId, TaskRecord,
+    Timestamp, WriteId,
+};
 
 /// Time to live of records for which it does not matter: long enough that no backend's own clock removes them.
 pub(super) const HOUR: u64 = 3_600_000;
@@ -44,4 +47,16 @@ pub(super) fn content(record: &TaskRecord) -> String {
     record.version = 0;
     record.last_write = None;
     record.to_json().expect("a record has a JSON form")
+}
+
+/// The end of an execution that asked one question, under the key `q`.
+pub(super) fn asking() -> Suspension {
+    let mut run = Cursor::new(&Ledger::default());
+    let ordinal = run.take_ordinal();
+    let request = raw(r#"{"method":"roots/list"}"#);
+    let print = Fingerprint::of("roots", "q", None);
+    let mut question = Question::new(InputKind::Roots, "q", &request, print);
+    question.key = Some("q");
+    let _ = run.ask(ordinal, &question);
+    run.suspend()
 }

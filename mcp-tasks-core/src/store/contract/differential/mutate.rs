@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::records::raw;
+use super::super::records::{asking, raw};
 use super::dice::Dice;
 use super::{HALF_SLOT, SLOT};
-use crate::{
-    Change, Claim, Cursor, Fingerprint, InputKind, Ledger, Mutation, Question, Report, TaskRecord, TaskStatus,
-    Timestamp,
-};
+use crate::{Change, Claim, Mutation, Report, TaskRecord, TaskStatus, Timestamp};
 
 #[derive(Debug, Clone)]
 pub(super) enum Mutate {
@@ -73,16 +70,7 @@ impl Mutate {
                 }
                 None => Change::Keep,
             },
-            Self::Suspend(epoch) => {
-                let mut run = Cursor::new(&Ledger::default());
-                let ordinal = run.take_ordinal();
-                let request = raw(r#"{"method":"roots/list"}"#);
-                let print = Fingerprint::of("roots", "q", None);
-                let mut question = Question::new(InputKind::Roots, "q", &request, print);
-                question.key = Some("q");
-                let _ = run.ask(ordinal, &question);
-                record.suspended(*epoch, now, &run.suspend(), None)
-            }
+            Self::Suspend(epoch) => record.suspended(*epoch, now, &asking(), None),
             Self::Answer(value) => {
                 let responses = BTreeMap::from([("q".to_owned(), raw(&format!(r#"{{"roots":[{value}]}}"#)))]);
                 // Its lease is over at the next instant, so that it can be taken over.
