@@ -32,7 +32,7 @@ async fn asks(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
 }
 
 /// Asks inside the call, and goes on as a task.
-#[mcp_task(defer, on_crash = "replay")]
+#[mcp_task(defer)]
 async fn defers(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
     let answer = word(ctx.elicit::<Word>("Which?").await?);
     ctx.defer().await?;

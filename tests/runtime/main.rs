@@ -17,9 +17,10 @@ mod mismatch;
 mod nearby;
 mod panics;
 mod progress;
+mod quotas;
 mod races;
 mod random;
-mod running;
+
 mod shutdown;
 mod steps;
 mod store_faults;

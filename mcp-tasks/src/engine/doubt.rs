@@ -183,3 +183,6 @@ impl Unseen {
             && !record.is_abandoned(engine.now())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
-//! `mcp.tasks.quota.running`: how many executions a node runs at a time.
+//! Quotas: how many executions a node runs at a time (`mcp.tasks.quota.running`), and how many open tasks a caller has
+//! (`mcp.tasks.quota.open-per-principal`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,18 +45,37 @@ async fn asks(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
     Ok(answer)
 }
 
-/// A node that runs as many at a time.
-fn at_most(limit: u64, b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
+/// Lives for two seconds, and then for ten more.
+#[mcp_task(ttl = "PT2S", poll_interval = "PT0.5S")]
+async fn extends(ctx: ToolContext) -> Result<(), ToolError> {
+    sleep(Duration::from_secs(1)).await;
+    ctx.extend_ttl(Duration::from_secs(10)).await?;
+    sleep(WORK).await;
+    Ok(())
+}
+
+fn limited(key: &str, limit: u64, b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
     let config = Config::builder()
         .without_file()
-        .set("mcp.tasks.quota.running", limit.to_string())
+        .set(key, limit.to_string())
         .build()
         .expect("nothing is wrong");
     b.config(config)
         .register::<toil>()
         .register::<toil_once>()
         .register::<asks>()
+        .register::<extends>()
         .state(log.clone())
+}
+
+/// A node that runs as many at a time.
+fn at_most(limit: u64, b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
+    limited("mcp.tasks.quota.running", limit, b, log)
+}
+
+/// A node whose callers have one open task each.
+fn one_open(b: TaskRuntimeBuilder) -> TaskRuntimeBuilder {
+    limited("mcp.tasks.quota.open-per-principal", 1, b, &Log::default())
 }
 
 /// How many bodies run now.
@@ -221,4 +241,32 @@ async fn places_are_neither_lost_nor_doubled() {
     for _ in 0..4 {
         client.start("toil", json!({})).await;
     }
+}
+
+/// A task whose deadline was moved is open until then.
+#[tokio::test(start_paused = true)]
+async fn an_extended_task_counts_until_its_new_deadline() {
+    let (_node, client) = Node::start(Mode::Straight, one_open).await;
+    let id = client.start("extends", json!({})).await;
+    for _ in 0..10 {
+        let error = client.call("extends", json!({})).await.expect_err("one is open");
+        assert_eq!(error.code.0, -31001);
+        sleep(Duration::from_secs(1)).await;
+    }
+    sleep(Duration::from_secs(2)).await;
+    client.get(&id).await.expect_err("it has expired");
+    client.start("extends", json!({})).await;
+}
+
+/// The same for one that another node goes on with, as far as its client looks at it here; and one that ended there counts no
+/// more.
+#[tokio::test(start_paused = true)]
+async fn a_look_at_a_task_corrects_what_it_counts() {
+    let (node, client) = Node::start(Mode::Straight, one_open).await;
+    let other = Node::on(node.store.clone(), one_open).client().await;
+    let id = client.start("asks", json!({})).await;
+    client.settled(&id).await;
+    other.cancel(&id).await.expect("an acknowledgement");
+    assert_eq!(status(&client.task(&id).await), "cancelled");
+    client.start("asks", json!({})).await;
 }
