@@ -377,3 +377,28 @@ async fn work_ends_with_its_lease() {
     }
     assert!(began.elapsed() < PAST_LEASE, "{:?}", began.elapsed());
 }
+
+/// A node without the tool leaves the task to those that have it, as there are while a deployment is renewed. Only when
+/// none of them came by it fails.
+#[tokio::test(start_paused = true)]
+async fn a_task_is_left_to_a_node_that_has_its_tool() {
+    for comes in [true, false] {
+        let pair = Pair::start().await;
+        let store = pair.link.store.clone();
+        let without = Node::on(store, |b| b.register::<dig>().state(Log::default()));
+        let without = without.client().await;
+        let id = pair.begin("dig_again").await;
+        pair.link.cut();
+        tokio::time::sleep(PAST_LEASE).await;
+        for _ in 0..2 {
+            assert_eq!(status(&without.task(&id).await), "working");
+            tokio::time::sleep(PAST_LEASE).await;
+        }
+        if comes {
+            pair.second.task(&id).await;
+        }
+        tokio::time::sleep(2 * PAST_LEASE).await;
+        let expected = if comes { "working" } else { "failed" };
+        assert_eq!(status(&without.task(&id).await), expected);
+    }
+}

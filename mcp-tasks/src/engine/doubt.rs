@@ -126,6 +126,7 @@ impl Unseen {
                 match removed {
                     Ok(()) if is_over => return,
                     Ok(()) => {}
+                    Err(error) if is_over && !error.is_retryable() => return,
                     Err(error) => {
                         tracing::debug!(
                             task_id = %self.id,

@@ -25,6 +25,10 @@ const RECOVERED_AT_ONCE: usize = 100;
 /// which is out of reach does not keep the process.
 pub(super) const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 
+/// For how many leases a node leaves a task whose tool it does not have to nodes that have it, as there are while a
+/// deployment is renewed: they look once in a lease. After that nobody has the tool, and the task fails.
+const FOREIGN_LEASES: u32 = 3;
+
 /// The words for a task whose node is gone and that is not run again.
 const LOST: &str = "The server that worked on this task stopped before it was done";
 
@@ -57,12 +61,17 @@ impl Engine {
             }
             let until = self.now().saturating_add(lease);
             let mut patience = lease_until.saturating_since(self.now());
+            if patience.is_zero() && is_failing {
+                tracing::error!("the lease ran out, as the task store did not renew it; the execution is given up");
+                return Ending::Fenced;
+            }
             // Nobody tried to renew it in time: the process stood still. As long as no other node took the task over it is
             // this one's all the same, and the store tells.
-            let overslept = patience.is_zero() && !is_failing;
+            let overslept = patience.is_zero();
             if overslept {
                 tracing::warn!(
-                    "the lease of an execution ended while this process did not run, or its thread was kept busy; asking the                      task store whether another node took the task over"
+                    "the lease of an execution ended while this process did not run, or its thread was kept busy; asking the \
+                     task store whether another node took the task over"
                 );
                 patience = REQUEST_PATIENCE;
             }
@@ -86,7 +95,7 @@ impl Engine {
                 Err(error) if self.now() >= lease_until => {
                     tracing::error!(
                         error = %error_chain(&error),
-                        "the lease ran out while the task store could not be reached; the execution is given up"
+                        "the lease ran out, as the task store did not renew it; the execution is given up"
                     );
                     return Ending::Fenced;
                 }
@@ -175,6 +184,10 @@ impl Engine {
         }
         let now = self.now();
         let tool = self.inner.registry.get(&record.tool);
+        let lease_until = record.execution.lease_until.unwrap_or(now);
+        if tool.is_none() && now.saturating_since(lease_until) < self.inner.settings.lease * FOREIGN_LEASES {
+            return Ok(());
+        }
         // What no node had begun to run is not run again.
         let is_unbegun = record.execution.node.is_none();
         let replays = tool.is_some_and(|tool| is_unbegun || tool.descriptor.on_crash() == OnCrash::Replay);

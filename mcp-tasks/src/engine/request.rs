@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcp_tasks_core::{
     Change, Claim, ClientCapabilities, Json, Ledger, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp,
@@ -112,7 +113,16 @@ impl Engine {
             record: &record,
         };
         let doubt = Doubt::of(self, &record, remedy);
-        let created = patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await;
+        // What one attempt leaves open, a refusal of the next does not settle.
+        let is_open = AtomicBool::new(false);
+        let attempt = || async {
+            let created = self.inner.store.create(record.clone()).await;
+            if created.as_ref().is_err_and(StoreError::is_retryable) {
+                is_open.store(true, Ordering::Relaxed);
+            }
+            created
+        };
+        let created = patiently(REQUEST_PATIENCE, attempt).await;
         let is_known = match &created {
             Ok(record) => {
                 tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
@@ -120,13 +130,13 @@ impl Engine {
             }
             // What counts under this id now is the task that is there.
             Err(StoreError::AlreadyExists { .. }) => true,
-            Err(_) => false,
+            Err(error) => !error.is_retryable() && !is_open.load(Ordering::Relaxed),
         };
-        if is_known {
+        if matches!(created, Ok(_) | Err(StoreError::AlreadyExists { .. })) {
             counted.keep();
-            if let Some(doubt) = doubt {
-                doubt.known();
-            }
+        }
+        if let Some(doubt) = doubt.filter(|_| is_known) {
+            doubt.known();
         }
         created
     }
@@ -307,7 +317,11 @@ impl Engine {
             written: record.version,
             changed: Arc::default(),
         };
-        lock(&self.inner.running).insert(record.task_id.clone(), running);
+        let before = lock(&self.inner.running).insert(record.task_id.clone(), running);
+        if let Some(before) = before.filter(|before| before.epoch < record.execution.epoch) {
+            // What it still does counts no more.
+            before.token.cancel();
+        }
         let engine = self.clone();
         tokio::spawn(async move {
             let leave = Leave {
