@@ -206,6 +206,7 @@ async fn an_answer_that_did_not_arrive_can_be_given_again() {
     sleep(3 * LEASE).await;
     assert_eq!(status(&client.task(&id).await), "input_required");
     client.say(&id, "elicit-0", "that").await;
+    sleep(3 * LEASE).await;
     assert_eq!(text(&client.settled(&id).await), "that");
     assert_eq!(log.lines(), ["that"]);
 }
