@@ -278,3 +278,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
