@@ -109,8 +109,9 @@ impl TaskRuntime {
     }
 
     /// Stops taking on tasks and waits, at most for `patience`, for the executions that run; those that are left then are
-    /// stopped, and their number is returned. [`Server::serve`](crate::Server::serve) does this by itself; it is for a
-    /// program that serves a [`wrap`](Self::wrap)ped handler in its own way.
+    /// stopped, and their number is returned. Their leases are given back, so that other nodes take them over at once; a store
+    /// that does not answer holds this up for no more than a second. [`Server::serve`](crate::Server::serve) does this by
+    /// itself; it is for a program that serves a [`wrap`](Self::wrap)ped handler in its own way.
     pub async fn shutdown(&self, patience: Duration) -> usize {
         self.engine.drain(patience).await
     }

@@ -218,7 +218,8 @@ impl<H: ServerHandler> Server<H> {
     }
 
     /// Serves over the transport that `mcp.tasks.transport` says, until SIGINT or SIGTERM, or the end of stdin. Then it
-    /// takes no more requests, gives what is under way five seconds to end, and returns. A second signal ends the
+    /// takes no more requests, gives what is under way five seconds to end, leaves the rest to other nodes (see
+    /// [`TaskRuntime::shutdown`]), and returns. A second signal ends the
     /// process at once, which is also how to end one that a blocking thread keeps: runtimes wait for those, so blocking
     /// work should look at its [`cancellation`](crate::ToolContext::cancellation).
     ///

@@ -96,7 +96,7 @@ impl fmt::Debug for Secret {
 /// | `mcp.tasks.request-state.keys` | none | seal the state of synchronous calls; none is a key of this process |
 /// | `mcp.tasks.request-state.ttl` | `PT5M` | how long such a state is good |
 /// | `mcp.tasks.quota.open-per-principal` | none | tasks one caller may have that have not ended |
-/// | `mcp.tasks.quota.running` | none | executions of this node at a time |
+/// | `mcp.tasks.quota.running` | none | executions of this node at a time: over it calls are refused, and tasks that were answered wait for a place |
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {

@@ -64,6 +64,23 @@ pub(crate) async fn the_work_of_a_killed_process_is_replayed_if_its_tool_says_so
     assert_eq!(second.count("measured").await, 0, "the step is in the ledger");
 }
 
+/// A process that is told to stop gives its leases back: what it does not finish goes on elsewhere, though the clock stands
+/// still and no lease would end.
+pub(crate) async fn a_process_that_is_told_to_stop_leaves_its_work_to_the_others(database: &mut Database) {
+    let (mut first, second) = Node::two(database, LONG_LEASE).await;
+    let id = first.create("measure_and_wait", json!({"gate": "g"})).await;
+    let once = first.create("wait", json!({"gate": "never"})).await;
+    first.noted("measure_and_wait waits").await;
+    first.noted("wait started").await;
+    first.terminate().await;
+    assert_eq!(second.task(&id).await["status"], "working");
+    is_lost(&second.task(&once).await);
+    second.open("g").await;
+    let done = second.reaches(&id, "completed").await;
+    assert_eq!(words(&done), format!("7 by process {}", second.pid()));
+    assert_eq!(second.count("measured").await, 0, "the step is in the ledger");
+}
+
 /// A process that was frozen past its lease, and believes that it still holds it, can change nothing any more.
 pub(crate) async fn a_process_frozen_past_its_lease_changes_nothing_any_more(database: &mut Database) {
     let (first, second) = Node::two(database, LONG_LEASE).await;

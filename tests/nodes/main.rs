@@ -46,6 +46,7 @@ macro_rules! on_every_store {
                 crashes::the_work_of_a_killed_process_fails
                 crashes::the_work_of_a_killed_process_fails_though_nobody_looks
                 crashes::the_work_of_a_killed_process_is_replayed_if_its_tool_says_so
+                crashes::a_process_that_is_told_to_stop_leaves_its_work_to_the_others
                 crashes::a_process_frozen_past_its_lease_changes_nothing_any_more
                 crashes::a_process_frozen_past_its_lease_does_not_undo_a_replay
                 outages::what_was_acknowledged_is_there_after_an_outage

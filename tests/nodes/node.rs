@@ -98,6 +98,14 @@ impl Node {
         self.child.kill().await.expect("a child can be killed");
     }
 
+    /// Tells it to stop, as `kill` and process managers do, and waits until it has.
+    pub(crate) async fn terminate(&mut self) {
+        self.signal("TERM").await;
+        let ended = tokio::time::timeout(LIMIT, self.child.wait()).await;
+        let status = ended.expect("it stops").expect("a child can be waited for");
+        assert!(status.success(), "{}: {status}", self.name);
+    }
+
     /// Sends a signal by its name.
     pub(crate) async fn signal(&self, name: &str) {
         let sent = Command::new("kill")
