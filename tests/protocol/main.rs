@@ -26,4 +26,5 @@ mod quota;
 mod sdk_client;
 mod shape;
 mod startup;
+mod stdio;
 mod two_ways;

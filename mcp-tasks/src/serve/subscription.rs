@@ -282,13 +282,14 @@ struct Response<'a, T> {
 #[derive(Serialize)]
 struct Failure<'a> {
     jsonrpc: &'static str,
-    id: &'a Id<'static>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a Id<'static>>,
     error: &'a ErrorData,
 }
 
-/// The message that refuses a request.
+/// The message that refuses a request. Where nobody knows its id, the response has none (2026-07-28, "Error Responses").
 #[cfg(feature = "stdio")]
-pub(super) fn refusal(id: &Id<'static>, error: &ErrorData) -> Vec<u8> {
+pub(super) fn refusal(id: Option<&Id<'static>>, error: &ErrorData) -> Vec<u8> {
     line(&Failure {
         jsonrpc: "2.0",
         id,

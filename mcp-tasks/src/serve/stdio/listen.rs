@@ -234,7 +234,7 @@ impl Subscriptions {
                     }
                 }
                 Err(error) => {
-                    this.say(refusal(&id, &error)).await;
+                    this.say(refusal(Some(&id), &error)).await;
                 }
             }
         });
@@ -257,7 +257,7 @@ impl Subscriptions {
         let mut subscription = match opened {
             Ok(subscription) => subscription.beside(others),
             Err(error) => {
-                self.say(refusal(&id, &error)).await;
+                self.say(refusal(Some(&id), &error)).await;
                 return;
             }
         };
