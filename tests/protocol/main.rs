@@ -27,4 +27,5 @@ mod sdk_client;
 mod shape;
 mod startup;
 mod stdio;
+mod subscriptions;
 mod two_ways;

@@ -78,7 +78,6 @@ impl<'a> Params<'a> {
             return Wanted::Refused(undeclared());
         }
         match serde_json::from_str::<Ids<'a>>(ids.get()) {
-            Ok(Ids(ids)) if ids.is_empty() => Wanted::Nothing,
             Ok(Ids(ids)) => Wanted::Tasks(ids.into_iter().map(|name| name.0).collect()),
             Err(_) => Wanted::Refused(ErrorData::invalid_params(
                 "Invalid params: taskIds is a list of task ids",
