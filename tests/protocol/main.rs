@@ -24,6 +24,7 @@ mod process;
 mod progress;
 mod quota;
 mod sdk_client;
+mod sessions;
 mod shape;
 mod startup;
 mod stdio;
