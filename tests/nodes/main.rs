@@ -6,6 +6,7 @@
 
 mod crashes;
 mod database;
+mod listening;
 mod node;
 mod outages;
 mod sharing;
@@ -48,6 +49,8 @@ macro_rules! on_every_store {
                 crashes::the_work_of_a_killed_process_is_replayed_if_its_tool_says_so
                 crashes::a_process_frozen_past_its_lease_changes_nothing_any_more
                 crashes::a_process_frozen_past_its_lease_does_not_undo_a_replay
+                listening::what_is_done_there_is_heard_here
+                listening::an_end_is_heard_though_the_feed_was_cut
                 outages::what_was_acknowledged_is_there_after_an_outage
             }
         }
