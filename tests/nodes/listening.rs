@@ -25,7 +25,8 @@ impl Listening {
             text: Vec::new(),
             events: VecDeque::new(),
         };
-        let first = this.next().await.expect("there is an acknowledgement");
+        let first = within("an acknowledgement", this.next()).await;
+        let first = first.expect("there is an acknowledgement");
         assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
         assert_eq!(first["params"]["notifications"], json!({"taskIds": ids}));
         this
@@ -50,8 +51,12 @@ impl Listening {
         }
     }
 
-    /// Waits until it is told of this task that it is so.
+    /// Waits until it is told of this task that it is so. Signs of life do not put it off.
     async fn hears(&mut self, id: &str, so: impl Fn(&Value) -> bool) -> Value {
+        within("news of the task", self.told(id, so)).await
+    }
+
+    async fn told(&mut self, id: &str, so: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.next().await.expect("the stream goes on");
             assert_eq!(message["method"], "notifications/tasks", "{message}");
@@ -64,7 +69,7 @@ impl Listening {
 
     /// The stream ends with the response.
     async fn is_over(&mut self) {
-        let last = self.next().await.expect("there is a response");
+        let last = within("a response", self.next()).await.expect("there is a response");
         assert_eq!(last["result"]["resultType"], "complete", "{last}");
         assert_eq!(self.next().await, None);
     }

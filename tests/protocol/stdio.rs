@@ -75,6 +75,38 @@ async fn a_cancellation_after_the_first_request_is_heard() {
     wire.noted("wait dropped").await;
 }
 
+/// RFC 8259, section 7: a slash may be escaped, as some encoders do with every one.
+#[tokio::test]
+async fn a_subscription_with_escaped_slashes_is_served_and_cancelled() {
+    let wire = Wire::stdio();
+    let escaped = |message: Value| message.to_string().replace('/', r"\/");
+    let id = wire.create("wait", json!({"gate": "shut"})).await;
+    let listen = wire.body(&Request::listen(json!("sub"), &[&id]));
+    wire.write_line(&escaped(listen.clone())).await;
+    until("the task is told of", async || {
+        let received = wire.received();
+        let told = received
+            .iter()
+            .find(|message| message["method"] == "notifications/tasks")?;
+        assert_eq!(told["params"]["taskId"], *id);
+        Some(())
+    })
+    .await;
+    let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "sub"}});
+    wire.write_line(&escaped(cancelled)).await;
+    // The id is free again once the subscription is gone.
+    until("the subscription is gone", async || {
+        let before = wire.received().len();
+        wire.write_line(&escaped(listen.clone())).await;
+        let acknowledged = until("an answer", async || {
+            let message = wire.received().get(before).cloned()?;
+            Some(message.get("error").is_none())
+        });
+        acknowledged.await.then_some(())
+    })
+    .await;
+}
+
 /// As long as a body over HTTP may be, in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 
