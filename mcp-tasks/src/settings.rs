@@ -22,6 +22,8 @@ pub(crate) const HTTP_ALLOWED_HOSTS: &str = "mcp.tasks.http.allowed-hosts";
 pub(crate) const HTTP_ALLOWED_ORIGINS: &str = "mcp.tasks.http.allowed-origins";
 pub(crate) const HTTP_FRONT: &str = "mcp.tasks.http.front";
 pub(crate) const HTTP_REQUIRE_NAME: &str = "mcp.tasks.http.require-name";
+pub(crate) const HTTP_SESSION_TIMEOUT: &str = "mcp.tasks.http.session-timeout";
+pub(crate) const HTTP_MAX_SESSIONS: &str = "mcp.tasks.http.max-sessions";
 pub(crate) const STORE_URL: &str = "mcp.tasks.store.url";
 pub(crate) const STORE_KEY_PREFIX: &str = "mcp.tasks.store.key-prefix";
 pub(crate) const REQUEST_STATE_KEYS: &str = "mcp.tasks.request-state.keys";
@@ -30,7 +32,7 @@ pub(crate) const QUOTA_OPEN: &str = "mcp.tasks.quota.open-per-principal";
 pub(crate) const QUOTA_RUNNING: &str = "mcp.tasks.quota.running";
 
 /// All of them.
-pub(crate) const KEYS: [&str; 16] = [
+pub(crate) const KEYS: [&str; 18] = [
     DEFAULT_TTL,
     DEFAULT_POLL_INTERVAL,
     SWEEP_INTERVAL,
@@ -41,6 +43,8 @@ pub(crate) const KEYS: [&str; 16] = [
     HTTP_ALLOWED_ORIGINS,
     HTTP_FRONT,
     HTTP_REQUIRE_NAME,
+    HTTP_SESSION_TIMEOUT,
+    HTTP_MAX_SESSIONS,
     STORE_URL,
     STORE_KEY_PREFIX,
     REQUEST_STATE_KEYS,
@@ -91,6 +95,8 @@ impl fmt::Debug for Secret {
 /// | `mcp.tasks.http.allowed-origins` | loopback | `Origin` headers that are served, comma-separated |
 /// | `mcp.tasks.http.front` | `true` | answer what is asked of tasks in front of rmcp; `false` leaves all to rmcp |
 /// | `mcp.tasks.http.require-name` | `true` | refuse `tasks/*` without the `Mcp-Name` header |
+/// | `mcp.tasks.http.session-timeout` | `PT5M` | how long a session of 2025-11-25 is kept while it has no stream open |
+/// | `mcp.tasks.http.max-sessions` | `1000` | how many such sessions are kept; the one heard of least lately ends first |
 /// | `mcp.tasks.store.url` | none | where tasks are kept: `sqlite:<file>`, `postgres://<server>`, `redis://<server>`, `nats://<server>` or `tls://<server>`, each with the feature of its store; none is memory |
 /// | `mcp.tasks.store.key-prefix` | `mcp-tasks:` | before every key in a shared store; names the bucket of a NATS store; a SQLite file is not shared and has none |
 /// | `mcp.tasks.request-state.keys` | none | seal the state of synchronous calls; none is a key of this process |
@@ -120,6 +126,10 @@ pub struct Settings {
     pub http_front: bool,
     /// `mcp.tasks.http.require-name`.
     pub http_require_name: bool,
+    /// `mcp.tasks.http.session-timeout`.
+    pub http_session_timeout: Duration,
+    /// `mcp.tasks.http.max-sessions`.
+    pub http_max_sessions: usize,
     /// `mcp.tasks.store.url`; hidden, because it can hold a password.
     pub store_url: Option<Secret>,
     /// `mcp.tasks.store.key-prefix`.
@@ -160,6 +170,13 @@ impl Settings {
         });
         let http_front = reader.parsed(HTTP_FRONT, "true", switch);
         let http_require_name = reader.parsed(HTTP_REQUIRE_NAME, "true", switch);
+        // Long enough for a person to answer a question without a session's being opened again for it.
+        let http_session_timeout = reader.parsed(HTTP_SESSION_TIMEOUT, "PT5M", parse_duration);
+        // Some 70 MB, and more clients than one process has that are between two requests.
+        let http_max_sessions = reader.parsed(HTTP_MAX_SESSIONS, "1000", |text| match text.parse::<usize>() {
+            Ok(0) | Err(_) => Err("write a whole number of at least 1"),
+            Ok(most) => Ok(most),
+        });
         let http_allowed_hosts = reader.optional(HTTP_ALLOWED_HOSTS, list);
         let http_allowed_origins = reader.optional(HTTP_ALLOWED_ORIGINS, list);
         let store_url = reader.optional(STORE_URL, secret);
@@ -186,6 +203,8 @@ impl Settings {
                 http_allowed_origins: http_allowed_origins?,
                 http_front: http_front?,
                 http_require_name: http_require_name?,
+                http_session_timeout: http_session_timeout?,
+                http_max_sessions: http_max_sessions?,
                 store_url: store_url?,
                 store_key_prefix: store_key_prefix?,
                 request_state_keys: request_state_keys?,

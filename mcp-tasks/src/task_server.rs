@@ -36,6 +36,8 @@ pub(crate) use admission::{Admission, admit};
 ///   to the wrapped handler.
 /// * `tasks/get`, `tasks/update` and `tasks/cancel` are ours (Tasks extension, SEP-2663). Ids we do not know go to the
 ///   wrapped handler if it advertises tasks of its own.
+/// * `subscriptions/listen` goes to the wrapped handler. Where it has none, a request is acknowledged with nothing in it
+///   and over at once. (`taskIds` are told of by [`Server`](crate::Server), in front of rmcp, which does not know them.)
 /// * `server/discover` advertises the extension besides what the wrapped handler advertises.
 ///
 /// ```standalone_crate
@@ -205,6 +207,21 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         answered(self.custom(request, context)).await
     }
 
+    /// The method is the server's, also where the wrapped handler does not have it: what nobody tells of is missing from
+    /// the acknowledgement, and is no error (2026-07-28, "Subscriptions", "Acknowledgment"). Clients ask as soon as they
+    /// are connected.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(self.inner.accepted_subscription_filter(requested).unwrap_or_default())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        if self.inner.accepted_subscription_filter(context.requested()).is_none() {
+            // Nothing would ever be said: over at once, so that no connection is held for it.
+            return Ok(());
+        }
+        self.inner.listen(context).await
+    }
+
     // From here on everything is the wrapped handler's.
 
     async fn ping(&self, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -265,14 +282,6 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.inner.read_resource(request, context).await
-    }
-
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.inner.accepted_subscription_filter(requested)
-    }
-
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.inner.listen(context).await
     }
 
     async fn subscribe(

@@ -6,6 +6,7 @@
 
 mod crashes;
 mod database;
+mod listening;
 mod node;
 mod outages;
 mod sharing;
@@ -49,6 +50,8 @@ macro_rules! on_every_store {
                 crashes::a_process_that_is_told_to_stop_leaves_its_work_to_the_others
                 crashes::a_process_frozen_past_its_lease_changes_nothing_any_more
                 crashes::a_process_frozen_past_its_lease_does_not_undo_a_replay
+                listening::what_is_done_there_is_heard_here
+                listening::an_end_is_heard_though_the_feed_was_cut
                 outages::what_was_acknowledged_is_there_after_an_outage
             }
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_tasks_tests::patience::until;
+use mcp_tasks_tests::patience::{until, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -21,7 +21,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A lease that no test waits for: where it has to be over, a clock is put forward.
 pub(crate) const LONG_LEASE: &str = "PT1M";
 
-/// Past such a lease, in milliseconds.
+/// One that is not over, and is not looked at, within the time that a test waits for anything.
+pub(crate) const ENDLESS_LEASE: &str = "PT1H";
+
+/// Past the long lease, in milliseconds.
 pub(crate) const PAST_LONG_LEASE: u64 = 120_000;
 
 /// One that is waited for. Renewed three times in it, so that a loaded machine keeps it all the same.
@@ -123,8 +126,8 @@ impl Node {
         .await;
     }
 
-    /// Sends a request and waits for its response: the result, or the JSON-RPC error; `None` if the server is gone.
-    pub(crate) async fn try_ask(&self, method: &str, params: Value) -> Option<Result<Value, Value>> {
+    /// A request to be sent.
+    fn request(&self, method: &str, mut params: Value) -> reqwest::RequestBuilder {
         let name = params["taskId"].as_str().or_else(|| params["name"].as_str());
         let request = self
             .client
@@ -133,9 +136,7 @@ impl Node {
             .header("content-type", "application/json")
             .header("mcp-protocol-version", V2026)
             .header("mcp-method", method)
-            .header("mcp-name", name.unwrap_or_default())
-            .timeout(LIMIT);
-        let mut params = params.clone();
+            .header("mcp-name", name.unwrap_or_default());
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": V2026,
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -146,14 +147,28 @@ impl Node {
         });
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let text = match request.body(body.to_string()).send().await {
+        request.body(body.to_string())
+    }
+
+    /// Begins to listen to these tasks: the stream of events.
+    pub(crate) async fn listen(&self, ids: &[&str]) -> reqwest::Response {
+        let request = self.request("subscriptions/listen", json!({"notifications": {"taskIds": ids}}));
+        let response = within("an answer", request.send()).await.expect("the server is there");
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        response
+    }
+
+    /// Sends a request and waits for its response: the result, or the JSON-RPC error; `None` if the server is gone.
+    pub(crate) async fn try_ask(&self, method: &str, params: Value) -> Option<Result<Value, Value>> {
+        let request = self.request(method, params).timeout(LIMIT);
+        let text = match request.send().await {
             Ok(response) => response.text().await,
             Err(error) => Err(error),
         };
         let text = match text {
             Ok(text) => text,
             Err(error) => {
-                assert!(!error.is_timeout(), "{} does not answer {body}", self.name);
+                assert!(!error.is_timeout(), "{} does not answer {method}", self.name);
                 return None;
             }
         };

@@ -24,3 +24,4 @@ mod quota;
 mod sdk_client;
 mod shape;
 mod startup;
+mod subscriptions;

@@ -107,7 +107,7 @@ async fn without_the_extension_nobody_listens() {
     }
 }
 
-/// Where `taskIds` is no list of ids it is -32602, and what asks for none of ours is rmcp's.
+/// Where `taskIds` is no list of ids it is -32602.
 #[tokio::test]
 async fn what_is_no_list_of_ids_is_refused() {
     for wire in Wire::both().await {
@@ -117,16 +117,21 @@ async fn what_is_no_list_of_ids_is_refused() {
                 .await
                 .refused(-32602, 200);
         }
-        for filter in [
-            json!({}),
-            json!({"taskIds": []}),
-            json!({"taskIds": null}),
-            json!({"toolsListChanged": true}),
-        ] {
-            let params = json!({"notifications": filter});
-            wire.ask(&Request::new("subscriptions/listen", params))
-                .await
-                .refused(-32601, 404);
+    }
+}
+
+/// Tasks, "Task Status Notifications": the acknowledgement includes the tasks that are agreed to, "if any". A list of none is
+/// granted as it is, and over.
+#[tokio::test]
+async fn an_empty_list_of_ids_is_granted_and_over() {
+    for wire in Wire::both().await {
+        for more in [json!({}), json!({"toolsListChanged": true})] {
+            let mut filter = more;
+            filter["taskIds"] = json!([]);
+            let request = Request::new("subscriptions/listen", json!({"notifications": filter})).id(json!("none"));
+            let mut listening = wire.listen(&request).await;
+            assert_eq!(listening.acknowledged().await, json!({"taskIds": []}));
+            listening.is_over().await;
         }
     }
 }

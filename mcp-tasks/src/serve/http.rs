@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Error, PATIENCE, Result, Server};
 
 mod front;
+mod sessions;
 
 use front::Front;
 

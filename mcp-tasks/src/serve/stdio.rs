@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ServerHandler, ServiceExt};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -10,12 +11,16 @@ use tokio_util::sync::CancellationToken;
 use super::{Error, Result, Server};
 use crate::task_server::TaskServer;
 
+mod glance;
 mod input;
+mod lines;
 mod listen;
+mod opening;
 mod output;
 
 use input::Input;
 use listen::Subscriptions;
+use opening::Opening;
 use output::Output;
 
 /// How long the last lines may take to be read, once nothing more will be said.
@@ -50,9 +55,11 @@ pub(super) async fn serve<H: ServerHandler>(
             params.others(&beside)
         })
     };
-    let output = Output::new(lines, subscriptions.clone());
-    let input = Input::open(stop, ended.clone(), subscriptions, over.clone().drop_guard()).map_err(failed)?;
-    let served = match handler.serve((input, output)).await {
+    let output = Output::new(lines.clone(), subscriptions.clone());
+    let input = Input::open(stop, ended.clone(), subscriptions, lines, over.clone().drop_guard()).map_err(failed)?;
+    let versions = handler.supported_protocol_versions().into_owned();
+    let transport = Opening::new(AsyncRwTransport::new_server(input, output), versions);
+    let served = match handler.serve(transport).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(failed),
         // A client that closes the pipe before it says anything ends the server as any other end of stdin does.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),

@@ -78,7 +78,6 @@ impl<'a> Params<'a> {
             return Wanted::Refused(undeclared());
         }
         match serde_json::from_str::<Ids<'a>>(ids.get()) {
-            Ok(Ids(ids)) if ids.is_empty() => Wanted::Nothing,
             Ok(Ids(ids)) => Wanted::Tasks(ids.into_iter().map(|name| name.0).collect()),
             Err(_) => Wanted::Refused(ErrorData::invalid_params(
                 "Invalid params: taskIds is a list of task ids",
@@ -282,13 +281,14 @@ struct Response<'a, T> {
 #[derive(Serialize)]
 struct Failure<'a> {
     jsonrpc: &'static str,
-    id: &'a Id<'static>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a Id<'static>>,
     error: &'a ErrorData,
 }
 
-/// The message that refuses a request.
+/// The message that refuses a request. Where nobody knows its id, the response has none (2026-07-28, "Error Responses").
 #[cfg(feature = "stdio")]
-pub(super) fn refusal(id: &Id<'static>, error: &ErrorData) -> Vec<u8> {
+pub(super) fn refusal(id: Option<&Id<'static>>, error: &ErrorData) -> Vec<u8> {
     line(&Failure {
         jsonrpc: "2.0",
         id,

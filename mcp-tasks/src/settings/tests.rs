@@ -24,6 +24,10 @@ fn there_is_a_default_for_every_key() {
     assert_eq!(settings.http_addr, "127.0.0.1:8080");
     assert!(settings.http_require_name);
     assert_eq!(
+        (settings.http_session_timeout, settings.http_max_sessions),
+        (Duration::from_secs(300), 1000)
+    );
+    assert_eq!(
         (settings.store_url, settings.store_key_prefix.as_str()),
         (None, "mcp-tasks:")
     );
@@ -46,6 +50,8 @@ fn values_that_are_not_accepted_are_named_with_their_key_all_at_once() {
         (TRANSPORT, "pigeon"),
         (HTTP_ADDR, "8080"),
         (HTTP_REQUIRE_NAME, "yes"),
+        (HTTP_SESSION_TIMEOUT, "PT0S"),
+        (HTTP_MAX_SESSIONS, "0"),
         (HTTP_ALLOWED_HOSTS, "a,,b"),
         (STORE_KEY_PREFIX, ""),
         (QUOTA_OPEN, "0"),

@@ -5,7 +5,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::TaskServer;
-use super::declared::require_extension;
+use super::declared::{is_stateless, require_extension};
 
 impl<H: ServerHandler> TaskServer<H> {
     /// A known method whose params do not decode arrives here as a custom request. It is `-32602`, after the extension's
@@ -29,6 +29,8 @@ impl<H: ServerHandler> TaskServer<H> {
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None));
             }
             "tools/call" | "tools/list" | "server/discover" => true,
+            // Revisions with sessions do not have it.
+            "subscriptions/listen" => is_stateless(&context),
             "prompts/get" | "prompts/list" => capabilities.prompts.is_some(),
             "resources/read" | "resources/list" | "resources/templates/list" => capabilities.resources.is_some(),
             "completion/complete" => capabilities.completions.is_some(),

@@ -117,6 +117,15 @@ impl Fixture {
         assert!(status.success());
     }
 
+    /// The most memory that was resident at a time, in bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kibibytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        kibibytes * 1024
+    }
+
     /// Waits until the log has these words.
     pub(crate) async fn logged(&self, words: &str) {
         until(words, async || self.log().contains(words).then_some(())).await;

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use mcp_tasks_core::{
-    Change, ClientCapabilities, Json, MemoryStore, Mutation, RecordError, StoreFuture, TaskStore, Updated, WriteId,
+    Change, ChangeFeed, ChangeHub, ChangeStream, ClientCapabilities, Json, MemoryStore, Mutation, RecordError,
+    StoreFuture, TaskStore, Updated, WriteId,
 };
 
 use super::*;
@@ -19,15 +20,28 @@ impl Clock for PausedClock {
     }
 }
 
-/// A store that tells nobody of changes, and that holds one task which cannot be read.
+/// A store that tells nobody of changes but what a test says in its feed, if it has one. It holds one task which cannot be
+/// read.
 #[derive(Debug)]
-struct Silent(Arc<MemoryStore>);
+struct Silent {
+    kept: Arc<MemoryStore>,
+    feed: Option<Feed>,
+}
+
+#[derive(Debug)]
+struct Feed(ChangeHub);
+
+impl ChangeFeed for Feed {
+    fn changes(&self) -> ChangeStream {
+        self.0.listen()
+    }
+}
 
 const UNREADABLE: &str = "unreadable";
 
 impl TaskStore for Silent {
     fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        self.0.create(record)
+        self.kept.create(record)
     }
 
     fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
@@ -36,7 +50,7 @@ impl TaskStore for Silent {
             let source = RecordError::NewerFormat { found: 7_000 };
             return Box::pin(std::future::ready(Err(StoreError::Unreadable { id, source })));
         }
-        self.0.get(id, now)
+        self.kept.get(id, now)
     }
 
     fn update<'a>(
@@ -46,11 +60,15 @@ impl TaskStore for Silent {
         write: WriteId,
         mutation: Mutation,
     ) -> StoreFuture<'a, Option<Updated>> {
-        self.0.update(id, now, write, mutation)
+        self.kept.update(id, now, write, mutation)
     }
 
     fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.0.delete(id)
+        self.kept.delete(id)
+    }
+
+    fn as_change_feed(&self) -> Option<&dyn ChangeFeed> {
+        self.feed.as_ref().map(|feed| feed as &dyn ChangeFeed)
     }
 }
 
@@ -66,13 +84,31 @@ const QUIET: Duration = Duration::from_secs(3600);
 
 impl Scene {
     fn new(tells: bool) -> Self {
+        Self::on(|store| {
+            if tells {
+                return store;
+            }
+            Arc::new(Silent {
+                kept: store,
+                feed: None,
+            })
+        })
+    }
+
+    /// The store tells of what is said in `feed`, and of nothing else.
+    fn told(feed: ChangeHub) -> Self {
+        Self::on(|kept| {
+            Arc::new(Silent {
+                kept,
+                feed: Some(Feed(feed)),
+            })
+        })
+    }
+
+    fn on(shown: impl FnOnce(Arc<MemoryStore>) -> Arc<dyn TaskStore>) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(PausedClock(tokio::time::Instant::now()));
-        let kept: Arc<dyn TaskStore> = if tells {
-            store.clone()
-        } else {
-            Arc::new(Silent(store.clone()))
-        };
+        let kept = shown(store.clone());
         let runtime = TaskRuntime::builder()
             .without_inventory()
             .config(Config::builder().build().unwrap())
@@ -206,6 +242,36 @@ async fn a_change_on_another_node_is_heard_at_once_where_the_store_tells_of_it()
     });
     assert_eq!(record.status, TaskStatus::Completed);
     assert_eq!(scene.clock.now(), before);
+}
+
+/// A feed that was interrupted, or that could not keep up, says no more than that: what it did not tell of is found then,
+/// for every task that is watched, and not when a timer comes round.
+#[tokio::test(start_paused = true)]
+async fn what_a_feed_has_dropped_is_found_when_it_resumes() {
+    let feed = ChangeHub::new();
+    let scene = Scene::told(feed.clone());
+    let ids = [scene.task("a", QUIET).await, scene.task("b", QUIET).await];
+    let mut listener = scene.listen(&[&ids[0], &ids[1]]).await;
+    // The feed says that it begins.
+    settle().await;
+    for _ in &ids {
+        heard(&mut listener).await;
+    }
+    let before = scene.clock.now();
+    for id in &ids {
+        scene.write(id, complete).await;
+    }
+    settle().await;
+    assert!(
+        matches!(listener.next(Duration::ZERO).await, Heard::Quiet),
+        "nobody has told of it"
+    );
+    feed.send(TaskChange::Resumed);
+    for _ in &ids {
+        assert_eq!(heard(&mut listener).await.status, TaskStatus::Completed);
+    }
+    assert!(matches!(listener.next(QUIET).await, Heard::Over));
+    assert_eq!(scene.clock.now(), before, "no timer was waited for");
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,12 +18,12 @@ use axum::response::Response;
 use futures::future::BoxFuture;
 use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::super::Factory;
+use super::sessions::Sessions;
 use crate::runtime::TaskRuntime;
 use crate::serve::capabilities::Known;
 use crate::serve::message::REVISION;
@@ -39,7 +39,7 @@ mod name;
 
 use door::Door;
 
-type Behind<H> = StreamableHttpService<TaskServer<H>, LocalSessionManager>;
+type Behind<H> = StreamableHttpService<TaskServer<H>, Sessions>;
 
 /// rmcp's service with the short way in front of it; cloning shares it.
 pub(super) struct Front<H> {
@@ -83,10 +83,11 @@ impl<H: ServerHandler> Front<H> {
         let speaks_it = versions.contains(&ProtocolVersion::V_2026_07_28);
         let door = Door::new(&config);
         let (limit, stop) = (config.max_request_body_bytes, config.cancellation_token.clone());
+        let sessions = Sessions::new(settings.http_session_timeout, settings.http_max_sessions);
         let (server, make) = (runtime.clone(), handler.clone());
         let behind = StreamableHttpService::new(
             move || Ok(TaskServer::new(server.clone(), make())),
-            Arc::new(LocalSessionManager::default()),
+            Arc::new(sessions),
             config,
         );
         Self {

@@ -1,5 +1,6 @@
 //! Standard input, read in a way that a stopping process does not wait for.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io::{self, Read};
 use std::pin::Pin;
@@ -7,12 +8,16 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
+use rmcp::ErrorData;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
+use tokio_util::sync::{CancellationToken, DropGuard, PollSender, WaitForCancellationFutureOwned};
 
+use super::glance::Seen;
+use super::lines::{LONGEST, Lines};
 use super::listen::Subscriptions;
+use crate::serve::subscription::refusal;
 
 /// What a pipe holds on the systems we know: more at a time never comes.
 const CHUNK: usize = 64 * 1024;
@@ -33,13 +38,16 @@ pub(super) struct Input {
     /// What rmcp is to have, and how much of it was handed on.
     ready: Vec<u8>,
     taken: usize,
+    /// What is said of lines that nobody else sees. Nothing more is read before the client has room for it.
+    refused: VecDeque<Vec<u8>>,
+    refusals: PollSender<Vec<u8>>,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
     ended: Arc<OnceLock<Instant>>,
 }
 
 impl Input {
-    /// Starts to read. Lines that are for `subscriptions` go there, and the others to rmcp. `ended` is set, and `over`
-    /// dropped, when the input ends, or `stop` ends it.
+    /// Starts to read. Lines that are for `subscriptions` go there, and the others to rmcp; those that are too long are
+    /// answered in `refusals`. `ended` is set, and `over` dropped, when the input ends, or `stop` ends it.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -47,6 +55,7 @@ impl Input {
         stop: CancellationToken,
         ended: Arc<OnceLock<Instant>>,
         subscriptions: Subscriptions,
+        refusals: mpsc::Sender<Vec<u8>>,
         over: DropGuard,
     ) -> io::Result<Self> {
         let (into, chunks) = mpsc::channel(WAITING);
@@ -60,9 +69,27 @@ impl Input {
             over: Some(over),
             ready: Vec::new(),
             taken: 0,
+            refused: VecDeque::new(),
+            refusals: PollSender::new(refusals),
             stop: Box::pin(stop.cancelled_owned()),
             ended,
         })
+    }
+
+    /// Hands over what is said of lines that were too long.
+    fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some(refusal) = self.refused.pop_front() {
+            match self.refusals.poll_reserve(cx) {
+                Poll::Ready(Ok(())) => drop(self.refusals.send_item(refusal)),
+                // Whoever writes next finds out that nobody reads.
+                Poll::Ready(Err(_)) => {}
+                Poll::Pending => {
+                    self.refused.push_front(refusal);
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(())
     }
 
     fn end(&mut self) -> Poll<io::Result<()>> {
@@ -72,40 +99,23 @@ impl Input {
     }
 }
 
-/// The longest line that is looked at, as long as a body over HTTP may be. What is longer goes to rmcp as it comes.
-const LONGEST: usize = 4 * 1024 * 1024;
-
-/// Puts chunks together to lines.
-#[derive(Debug, Default)]
-struct Lines {
-    /// A line that has not ended yet.
-    begun: Vec<u8>,
-    /// Whether the line is handed on as it comes.
-    is_long: bool,
-}
-
-impl Lines {
-    /// Takes in a chunk. The lines that end with it and that `take` does not take are added to `out`.
-    fn split(&mut self, chunk: &[u8], out: &mut Vec<u8>, take: impl Fn(&[u8]) -> bool) {
-        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
-            let ends = part.ends_with(b"\n");
-            if self.is_long {
-                out.extend_from_slice(part);
-                self.is_long = !ends;
-                continue;
-            }
-            self.begun.extend_from_slice(part);
-            if ends {
-                if !take(&self.begun) {
-                    out.extend_from_slice(&self.begun);
-                }
-                self.begun.clear();
-            } else if self.begun.len() > LONGEST {
-                out.append(&mut self.begun);
-                self.is_long = true;
-            }
+/// What is said of a line that was too long, where there is anybody to say it to.
+fn answer(seen: Seen) -> Option<Vec<u8>> {
+    let id = match seen {
+        Seen::Request(id) => Some(id),
+        Seen::Unknown => None,
+        Seen::Unanswered => {
+            tracing::warn!("a notification or a response of more than {LONGEST} bytes is passed over");
+            return None;
         }
-    }
+    };
+    let error = ErrorData::invalid_request(
+        format!("Invalid request: it is longer than {LONGEST} bytes, which is what this server reads"),
+        None,
+    );
+    let mut line = refusal(id.as_ref(), &error);
+    line.push(b'\n');
+    Some(line)
 }
 
 fn read(mut from: impl Read, into: &mpsc::Sender<io::Result<Vec<u8>>>) {
@@ -134,22 +144,31 @@ impl AsyncRead for Input {
             return this.end();
         }
         while this.taken == this.ready.len() {
+            ready!(this.poll_refuse(cx));
             (this.ready, this.taken) = (Vec::new(), 0);
-            match ready!(this.chunks.poll_recv(cx)) {
-                Some(Ok(chunk)) => {
-                    let Self {
-                        lines,
-                        subscriptions,
-                        ready,
-                        ..
-                    } = this;
-                    lines.split(&chunk, ready, |line| subscriptions.take(line));
+            let chunk = ready!(this.chunks.poll_recv(cx));
+            let Self {
+                lines,
+                subscriptions,
+                ready,
+                refused,
+                ..
+            } = this;
+            let line = |line: &[u8]| {
+                if !subscriptions.take(line) {
+                    ready.extend_from_slice(line);
                 }
+            };
+            match chunk {
+                Some(Ok(chunk)) => lines.split(&chunk, line, |seen| refused.extend(answer(seen))),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => {
                     // A last line without its end is rmcp's to judge.
-                    std::mem::swap(&mut this.ready, &mut this.lines.begun);
-                    if this.ready.is_empty() {
+                    lines.end(
+                        |line| ready.extend_from_slice(line),
+                        |seen| refused.extend(answer(seen)),
+                    );
+                    if ready.is_empty() && refused.is_empty() {
                         return this.end();
                     }
                 }
@@ -160,35 +179,5 @@ impl AsyncRead for Input {
         buf.put_slice(now);
         this.taken += now.len();
         Poll::Ready(Ok(()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_put_together_from_chunks_of_any_size() {
-        let text = b"one\n\ntwo taken\nthree\nrest";
-        for size in 1..text.len() {
-            let (mut lines, mut out) = (Lines::default(), Vec::new());
-            for chunk in text.chunks(size) {
-                lines.split(chunk, &mut out, |line| line.ends_with(b"taken\n"));
-            }
-            assert_eq!(out, b"one\n\nthree\n");
-            assert_eq!(lines.begun, b"rest");
-        }
-    }
-
-    #[test]
-    fn a_line_without_end_is_handed_on_as_it_comes() {
-        let (mut lines, mut out) = (Lines::default(), Vec::new());
-        for _ in 0..=LONGEST / 1024 {
-            lines.split(&[b'x'; 1024], &mut out, |_| true);
-        }
-        assert!(lines.begun.is_empty());
-        let before = out.len();
-        lines.split(b"end\nnext\n", &mut out, |line| line == b"next\n");
-        assert_eq!(&out[before..], b"end\n");
     }
 }

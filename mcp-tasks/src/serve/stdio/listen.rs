@@ -140,11 +140,11 @@ impl Subscriptions {
         let Ok(line) = std::str::from_utf8(line) else {
             return false;
         };
-        // A look that costs nothing, for the many lines that are neither.
-        if line.contains(LISTEN) && line.contains("taskIds") {
+        // A look that costs nothing, for the many lines that are neither. Some clients write a slash as `\/`.
+        if line.contains("taskIds") && line.contains("listen") {
             return self.listen(line) == Some(true);
         }
-        line.contains(CANCELLED) && self.cancel(line) == Some(true)
+        line.contains("cancelled") && self.cancel(line) == Some(true)
     }
 
     /// What becomes of a line of rmcp's: its acknowledgement of a filter is kept where ours acknowledges the whole.
@@ -234,7 +234,7 @@ impl Subscriptions {
                     }
                 }
                 Err(error) => {
-                    this.say(refusal(&id, &error)).await;
+                    this.say(refusal(Some(&id), &error)).await;
                 }
             }
         });
@@ -257,7 +257,7 @@ impl Subscriptions {
         let mut subscription = match opened {
             Ok(subscription) => subscription.beside(others),
             Err(error) => {
-                self.say(refusal(&id, &error)).await;
+                self.say(refusal(Some(&id), &error)).await;
                 return;
             }
         };
