@@ -46,7 +46,6 @@ mod wire;
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -69,7 +68,7 @@ pub use self::result::ToolResult;
 pub use self::saved::SavedTask;
 pub use self::task::{DetailedTask, TaskState};
 
-use self::connection::{Local, Outgoing, Progress, RequestError, is_modern, whole};
+use self::connection::{Limit, Local, Outgoing, Progress, RequestError, is_modern, whole};
 use self::event::Observer;
 use self::input::Answering;
 use self::wire::Whole;
@@ -121,12 +120,12 @@ impl Inner {
     async fn send(
         &self,
         request: ClientRequest,
-        timeout: Option<Duration>,
+        limit: Limit,
         progress: impl FnMut(ProgressNotificationParam),
     ) -> Result<ServerResult, RequestError> {
         let outgoing = Outgoing {
             request,
-            timeout,
+            limit,
             capabilities: &self.capabilities,
         };
         connection::request(&self.peer, &self.progress, outgoing, progress).await
@@ -137,10 +136,10 @@ impl Inner {
         method: &'static str,
         params: Map<String, Value>,
         mark: Whole,
-        timeout: Option<Duration>,
+        limit: Limit,
         progress: impl FnMut(ProgressNotificationParam),
     ) -> Result<Value, RequestError> {
-        self.send(whole(method, params, mark), timeout, progress)
+        self.send(whole(method, params, mark), limit, progress)
             .await
             .map(wire::unwrap)
     }
@@ -154,8 +153,8 @@ impl Inner {
     ) -> Result<Value, ClientError> {
         let mut params = Map::from_iter([("taskId".to_owned(), json!(id.as_str()))]);
         params.extend(more.map(|(name, value)| (name.to_owned(), value)));
-        let timeout = Some(self.pacing.request_timeout);
-        let answer = self.request(method, params, Whole::default(), timeout, |_| {}).await;
+        let limit = Limit::Answer(self.pacing.request_timeout);
+        let answer = self.request(method, params, Whole::default(), limit, |_| {}).await;
         answer.map_err(|error| match error {
             RequestError::Refused(error) if error.code == ErrorCode::INVALID_PARAMS && method != "tasks/update" => {
                 tracing::debug!(%id, %error, "the server does not know the task");
@@ -262,10 +261,10 @@ impl TaskClient {
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ListToolsRequest::with_param(page);
-            let timeout = Some(self.inner.pacing.request_timeout);
+            let limit = Limit::Answer(self.inner.pacing.request_timeout);
             let answer = self
                 .inner
-                .send(ClientRequest::ListToolsRequest(request), timeout, |_| {})
+                .send(ClientRequest::ListToolsRequest(request), limit, |_| {})
                 .await?;
             let ServerResult::ListToolsResult(page) = answer else {
                 return Err(ClientError::protocol(

@@ -21,7 +21,9 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
+use super::pace::after;
 use super::wire::Whole;
 use super::{Answering, ClientError, InputError, InputRequest, TransportError};
 
@@ -155,12 +157,22 @@ impl Drop for Abandoned<'_> {
     }
 }
 
+/// How long an answer is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Limit {
+    /// From the request to the answer, whatever the server tells in between.
+    Answer(Duration),
+    /// From the request, or from its last progress, to the answer.
+    Progress(Duration),
+    /// Without end.
+    Never,
+}
+
 /// A request to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing<'a> {
     pub(super) request: ClientRequest,
-    /// From the request, or from its last progress, to the answer.
-    pub(super) timeout: Option<Duration>,
+    pub(super) limit: Limit,
     /// What the request declares.
     pub(super) capabilities: &'a Value,
 }
@@ -180,22 +192,26 @@ pub(super) fn is_modern(peer: &Peer<RoleClient>) -> bool {
 
 /// Sends a request and waits for its answer.
 ///
-/// When it is dropped, the server is told.
+/// When it is dropped, or the time is over, the server is told, and nobody waits until it is: a server that does not read
+/// is one that is not told. rmcp's own limit waits for that.
 pub(super) async fn request(
     peer: &Peer<RoleClient>,
     progress: &Progress,
     outgoing: Outgoing<'_>,
     mut on_progress: impl FnMut(ProgressNotificationParam),
 ) -> Result<ServerResult, RequestError> {
-    let mut options = match outgoing.timeout {
-        Some(timeout) => PeerRequestOptions::with_timeout(timeout).reset_timeout_on_progress(),
-        None => PeerRequestOptions::no_options(),
-    };
+    let mut options = PeerRequestOptions::no_options();
     if is_modern(peer) {
         let mut meta = RequestMetaObject::new();
         meta.0.0.insert(CAPABILITIES.to_owned(), outgoing.capabilities.clone());
         options = options.with_meta(meta);
     }
+    let limit = match outgoing.limit {
+        Limit::Answer(limit) | Limit::Progress(limit) => Some(limit),
+        Limit::Never => None,
+    };
+    let over = |from: Instant| after(from, limit.unwrap_or(Duration::MAX));
+    let mut expiry = std::pin::pin!(sleep_until(over(Instant::now())));
     let sent = peer.send_request_with_option(outgoing.request, options).await;
     let handle = sent.map_err(|error| failure(peer, error))?;
     let mut abandoned = Abandoned {
@@ -212,7 +228,15 @@ pub(super) async fn request(
     let answer = loop {
         tokio::select! {
             biased;
-            Some(report) = reported.recv() => on_progress(report),
+            () = &mut expiry, if limit.is_some() => {
+                return Err(late(limit.unwrap_or_default()));
+            }
+            Some(report) = reported.recv() => {
+                on_progress(report);
+                if matches!(outgoing.limit, Limit::Progress(_)) {
+                    expiry.as_mut().reset(over(Instant::now()));
+                }
+            }
             answer = &mut answer => break answer,
         }
     };
@@ -249,6 +273,16 @@ pub(super) fn refused_connection(error: ClientInitializeError) -> ClientError {
     failed.into()
 }
 
+/// The time for an answer is over.
+fn late(limit: Duration) -> RequestError {
+    RequestError::Transport(TransportError {
+        message: format!("the server did not answer within {limit:?}"),
+        status: None,
+        retry_after: None,
+        is_temporary: true,
+    })
+}
+
 fn failure(peer: &Peer<RoleClient>, error: ServiceError) -> RequestError {
     let transport = |message: String, is_temporary| {
         RequestError::Transport(TransportError {
@@ -265,7 +299,6 @@ fn failure(peer: &Peer<RoleClient>, error: ServiceError) -> RequestError {
             transport("the connection to the server is closed".to_owned(), false)
         }
         ServiceError::TransportClosed => transport("the server ended its response without an answer".to_owned(), true),
-        ServiceError::Timeout { timeout } => transport(format!("the server did not answer within {timeout:?}"), true),
         ServiceError::TransportSend(error) => sending(&error, !peer.is_transport_closed()),
         other => RequestError::Protocol(other.to_string()),
     }
