@@ -71,11 +71,14 @@ pub use self::task::{DetailedTask, TaskState};
 use self::connection::{Limit, Local, Outgoing, Progress, RequestError, is_modern, whole};
 use self::event::Observer;
 use self::input::Answering;
-use self::wire::Whole;
+use self::wire::{MAX_MESSAGE, Whole};
 use crate::{Clock, TaskId};
 
 /// The most pages that a list of tools is read to. A server with more has a cursor that goes nowhere.
 const MAX_PAGES: usize = 1000;
+
+/// The most that a list of tools may take in all, as text: as much as one message may.
+const MAX_LIST: usize = MAX_MESSAGE;
 
 type Service = RunningService<RoleClient, Local>;
 
@@ -255,7 +258,7 @@ impl TaskClient {
     /// # Errors
     /// If the server cannot be reached, refuses, or answers something else.
     pub async fn tools(&self) -> Result<Vec<Tool>, ClientError> {
-        let mut tools = Vec::new();
+        let (mut tools, mut size) = (Vec::new(), 0);
         let mut cursors = HashSet::new();
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
@@ -275,6 +278,13 @@ impl TaskClient {
                 return Err(ClientError::protocol(
                     "the server sent a list of tools with another resultType",
                 ));
+            }
+            size += serde_json::to_vec(&page.tools).map_or(0, |text| text.len());
+            size += page.next_cursor.as_ref().map_or(0, String::len);
+            if size > MAX_LIST {
+                return Err(ClientError::protocol(format!(
+                    "the server's list of tools is longer than {MAX_LIST} bytes"
+                )));
             }
             tools.extend(page.tools);
             match page.next_cursor {
