@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use futures::StreamExt;
 use mcp_tasks::PostgresOptions;
-use mcp_tasks_core::{StoreError, TaskId, TaskStore};
+use mcp_tasks_core::{StoreError, TaskChange, TaskId, TaskStore};
 use mcp_tasks_tests::servers::{self, DbServer};
 
 use super::{options, raw};
@@ -205,4 +206,27 @@ async fn tls_verifies_what_its_mode_says() {
     }
     let nowhere = super::options(&format!("{by_address}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem")).open();
     assert!(nowhere.unwrap_err().to_string().contains("/nowhere/ca.pem"));
+}
+
+/// As libpq has it: a host that begins with a slash is the directory of a socket.
+#[tokio::test]
+async fn a_socket_of_this_machine_will_do() {
+    let Some(server) = servers::postgres(&[]) else {
+        return;
+    };
+    let directory = server.directory().display().to_string();
+    let (port, encoded) = (server.port(), directory.replace('/', "%2F"));
+    for url in [
+        format!("postgres://postgres@{encoded}:{port}/postgres"),
+        format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=disable"),
+        format!("postgres:///postgres?host={directory}&port={port}&user=postgres"),
+    ] {
+        let store = options(&url).open().unwrap();
+        store.get(&TaskId::new("t"), at(1)).await.unwrap();
+        let mut changes = store.as_change_feed().unwrap().changes();
+        for _ in 0..2 {
+            // The second one comes with the connection that listens.
+            assert_eq!(changes.next().await, Some(TaskChange::Resumed), "{url}");
+        }
+    }
 }

@@ -41,7 +41,8 @@ async fn a_password_opens_and_a_wrong_one_is_refused_without_being_shown() {
     };
     let right = RedisStore::open(&url(server.port(), ":hunter2@")).unwrap();
     right.create(record("t", None)).await.unwrap();
-    assert!(!format!("{right:?} {:?}", RedisOptions::new(&url(server.port(), ":hunter2@"))).contains("hunter2"));
+    let options = RedisOptions::new(&url(server.port(), ":hunter2@")).unwrap();
+    assert!(!format!("{right:?} {options:?}").contains("hunter2"));
     let wrong = RedisStore::open(&url(server.port(), ":wrong-one@")).unwrap();
     assert!(refused(&wrong).await.contains("password"));
     let none = RedisStore::open(server.url()).unwrap();
@@ -55,6 +56,15 @@ async fn a_password_opens_and_a_wrong_one_is_refused_without_being_shown() {
         .query(&mut raw)
         .unwrap();
     wrong.create(record("u", None)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_password_may_have_what_means_something_in_a_url() {
+    let Some(server) = servers::redis(&["--requirepass", "p@s:s/w%20rd?#,"]) else {
+        return;
+    };
+    let store = RedisStore::open(&url(server.port(), ":p%40s%3As%2Fw%2520rd%3F%23%2C@")).unwrap();
+    store.create(record("t", None)).await.unwrap();
 }
 
 #[tokio::test]
@@ -151,6 +161,7 @@ async fn tls_is_spoken_and_only_with_whom_is_trusted() {
     };
     let url = format!("rediss://:hunter2@127.0.0.1:{port}");
     let store = RedisOptions::new(&url)
+        .unwrap()
         .root_certificates(read("ca.crt"))
         .client_certificate(read("client.crt"), read("client.key"))
         .open()
@@ -162,9 +173,9 @@ async fn tls_is_spoken_and_only_with_whom_is_trusted() {
     assert_eq!(super::feed::next(&mut changes).await, super::feed::changed("t", None));
 
     for options in [
-        RedisOptions::new(&url).root_certificates(read("stranger.crt")),
+        RedisOptions::new(&url).unwrap().root_certificates(read("stranger.crt")),
         // The system trusts no certificate made here.
-        RedisOptions::new(&url),
+        RedisOptions::new(&url).unwrap(),
     ] {
         let store = options.open().unwrap();
         assert!(refused(&store).await.contains("not trusted"));
@@ -213,15 +224,16 @@ async fn a_database_that_is_not_there_is_refused() {
 
 #[test]
 fn options_that_cannot_be_used_are_refused() {
-    let refused = |options: RedisOptions| {
-        let error = options.open().unwrap_err();
+    let is_refused = |outcome: Result<RedisOptions, StoreError>| {
+        let error = outcome.and_then(RedisOptions::open).unwrap_err();
         assert!(matches!(error, StoreError::Refused { .. }), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
     };
-    refused(RedisOptions::new("redis:hunter2"));
-    refused(RedisOptions::new("rediss://:hunter2@db#insecure"));
-    refused(RedisOptions::new("redis://db").key_prefix("{}"));
-    refused(RedisOptions::new("redis://db").root_certificates("a certificate without TLS"));
+    is_refused(RedisOptions::new("redis:hunter2"));
+    is_refused(RedisOptions::new("rediss://:hunter2@db#insecure"));
+    let server = || RedisOptions::new("redis://db").unwrap();
+    is_refused(Ok(server().key_prefix("{}")));
+    is_refused(Ok(server().root_certificates("a certificate without TLS")));
     let client = redis::Client::open("redis://db").unwrap();
-    refused(RedisOptions::from_client(client).root_certificates("a certificate"));
+    is_refused(Ok(RedisOptions::from_client(client).root_certificates("a certificate")));
 }
