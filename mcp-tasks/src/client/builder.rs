@@ -222,11 +222,8 @@ impl TaskClientBuilder {
         let capabilities = serde_json::from_value(self.answering.capabilities(true))
             .map_err(|error| ClientError::protocol(error.to_string()))?;
         let progress = Arc::new(Progress::default());
-        let local = Local {
-            answering: self.answering.clone(),
-            config: ClientConfig::new(capabilities, self.name.clone()),
-            progress: progress.clone(),
-        };
+        let config = ClientConfig::new(capabilities, self.name.clone());
+        let local = Local::new(self.answering.clone(), config, progress.clone());
         let transport = Handshake(transport.into_transport());
         let connecting = serve_client_with_lifecycle(local, transport, self.lifecycle.clone());
         let service = tokio::time::timeout(self.connect_timeout, connecting)

@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpErr
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use super::pace::after;
@@ -78,16 +78,39 @@ impl Drop for Route<'_> {
     }
 }
 
+/// How many requests of a server may wait until those before them are answered. A tool that asks several things at once asks
+/// a few; a server that asks without an end is to fill no memory.
+const MAX_WAITING: usize = 64;
+
 /// The client that rmcp sees: it answers the requests of servers of older revisions.
 #[derive(Debug)]
 pub(super) struct Local {
-    pub(super) answering: Answering,
-    pub(super) config: ClientConfig,
-    pub(super) progress: std::sync::Arc<Progress>,
+    answering: Answering,
+    config: ClientConfig,
+    progress: std::sync::Arc<Progress>,
+    /// Held by the request that is being answered.
+    turn: tokio::sync::Mutex<()>,
+    /// Places for those that wait, and for that one.
+    places: Semaphore,
 }
 
 impl Local {
+    pub(super) fn new(answering: Answering, config: ClientConfig, progress: std::sync::Arc<Progress>) -> Self {
+        Self {
+            answering,
+            config,
+            progress,
+            turn: tokio::sync::Mutex::default(),
+            places: Semaphore::new(MAX_WAITING + 1),
+        }
+    }
+
     async fn answer<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, ErrorData> {
+        let Ok(_place) = self.places.try_acquire() else {
+            let words = format!("{MAX_WAITING} requests wait for an answer already");
+            return Err(ErrorData::internal_error(words, None));
+        };
+        let _turn = self.turn.lock().await;
         let request = InputRequest::decode(method, &json!({"method": method, "params": params}));
         let unsupported = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, InputError::NotSupported.to_string(), None);
         let answer = self.answering.answer(&request).ok_or_else(unsupported)?;
