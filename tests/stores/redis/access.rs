@@ -1,10 +1,8 @@
 //! Passwords, users, certificates, and that none of them is shown.
 
-use std::path::Path;
-use std::process::Command;
-
 use mcp_tasks::{RedisOptions, RedisStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore};
+use mcp_tasks_tests::certificates;
 use mcp_tasks_tests::servers::{self, free_port};
 
 use crate::records::{at, record};
@@ -102,46 +100,22 @@ async fn a_user_with_the_documented_rights_can_do_everything() {
     assert!(refused(&weak).await.contains("right"));
 }
 
-/// Runs openssl in the directory.
-fn openssl(directory: &Path, arguments: &str) {
-    let done = Command::new("openssl")
-        .args(arguments.split(' '))
-        .current_dir(directory)
-        .output();
-    let done = done.expect("openssl is installed");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-}
-
 #[tokio::test]
 async fn tls_is_spoken_and_only_with_whom_is_trusted() {
     let directory = tempfile::tempdir().unwrap();
     let at_path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let read = |name: &str| std::fs::read(at_path(name)).unwrap();
-    for ca in ["ca", "stranger"] {
-        openssl(
-            directory.path(),
-            &format!("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={ca} -keyout {ca}.key -out {ca}.crt"),
-        );
+    for name in ["authority", "stranger"] {
+        certificates::authority(directory.path(), name);
     }
-    // With extensions, as a certificate without any is of the first version, which TLS takes no more.
-    std::fs::write(at_path("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
     for name in ["server", "client"] {
-        openssl(
-            directory.path(),
-            &format!("req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr"),
-        );
-        openssl(
-            directory.path(),
-            &format!(
-                "x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out {name}.crt -extfile names"
-            ),
-        );
+        certificates::certificate(directory.path(), "authority", name);
     }
     let (port, certificate, key, ca) = (
         free_port(),
-        at_path("server.crt"),
+        at_path("server.pem"),
         at_path("server.key"),
-        at_path("ca.crt"),
+        at_path("authority.pem"),
     );
     let port_text = port.to_string();
     let options = [
@@ -162,8 +136,8 @@ async fn tls_is_spoken_and_only_with_whom_is_trusted() {
     let url = format!("rediss://:hunter2@127.0.0.1:{port}");
     let store = RedisOptions::new(&url)
         .unwrap()
-        .root_certificates(read("ca.crt"))
-        .client_certificate(read("client.crt"), read("client.key"))
+        .root_certificates(read("authority.pem"))
+        .client_certificate(read("client.pem"), read("client.key"))
         .open()
         .unwrap();
     store.create(record("t", None)).await.unwrap();
@@ -173,7 +147,7 @@ async fn tls_is_spoken_and_only_with_whom_is_trusted() {
     assert_eq!(super::feed::next(&mut changes).await, super::feed::changed("t", None));
 
     for options in [
-        RedisOptions::new(&url).unwrap().root_certificates(read("stranger.crt")),
+        RedisOptions::new(&url).unwrap().root_certificates(read("stranger.pem")),
         // The system trusts no certificate made here.
         RedisOptions::new(&url).unwrap(),
     ] {
