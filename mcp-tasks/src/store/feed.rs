@@ -74,8 +74,8 @@ impl Listeners {
         gone
     }
 
-    /// Begins to listen as a feed's stream does.
-    #[cfg(test)]
+    /// Begins to listen as a feed's stream does, for what is tested without a feed.
+    #[cfg(all(test, feature = "redis"))]
     pub(super) fn listen(&self) -> ChangeStream {
         self.hub.listen()
     }

@@ -121,7 +121,7 @@ impl Link {
                 let (number, connection) = self.connection().await.map_err(store_error)?;
                 let asked = Asked { link: self, number };
                 let outcome = work(connection).await;
-                asked.is_answered();
+                asked.answered();
                 let error = match outcome {
                     Ok(done) => return Ok(done),
                     Err(error) => error,
@@ -183,7 +183,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn is_answered(self) {
+    fn answered(self) {
         std::mem::forget(self);
     }
 }
