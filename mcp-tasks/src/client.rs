@@ -46,7 +46,6 @@ mod wire;
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -69,14 +68,17 @@ pub use self::result::ToolResult;
 pub use self::saved::SavedTask;
 pub use self::task::{DetailedTask, TaskState};
 
-use self::connection::{Local, Outgoing, Progress, RequestError, is_modern, whole};
+use self::connection::{Limit, Local, Outgoing, Progress, RequestError, is_modern, whole};
 use self::event::Observer;
 use self::input::Answering;
-use self::wire::Whole;
+use self::wire::{MAX_MESSAGE, Whole};
 use crate::{Clock, TaskId};
 
 /// The most pages that a list of tools is read to. A server with more has a cursor that goes nowhere.
 const MAX_PAGES: usize = 1000;
+
+/// The most that a list of tools may take in all, as text: as much as one message may.
+const MAX_LIST: usize = MAX_MESSAGE;
 
 type Service = RunningService<RoleClient, Local>;
 
@@ -121,12 +123,12 @@ impl Inner {
     async fn send(
         &self,
         request: ClientRequest,
-        timeout: Option<Duration>,
+        limit: Limit,
         progress: impl FnMut(ProgressNotificationParam),
     ) -> Result<ServerResult, RequestError> {
         let outgoing = Outgoing {
             request,
-            timeout,
+            limit,
             capabilities: &self.capabilities,
         };
         connection::request(&self.peer, &self.progress, outgoing, progress).await
@@ -137,10 +139,10 @@ impl Inner {
         method: &'static str,
         params: Map<String, Value>,
         mark: Whole,
-        timeout: Option<Duration>,
+        limit: Limit,
         progress: impl FnMut(ProgressNotificationParam),
     ) -> Result<Value, RequestError> {
-        self.send(whole(method, params, mark), timeout, progress)
+        self.send(whole(method, params, mark), limit, progress)
             .await
             .map(wire::unwrap)
     }
@@ -154,8 +156,8 @@ impl Inner {
     ) -> Result<Value, ClientError> {
         let mut params = Map::from_iter([("taskId".to_owned(), json!(id.as_str()))]);
         params.extend(more.map(|(name, value)| (name.to_owned(), value)));
-        let timeout = Some(self.pacing.request_timeout);
-        let answer = self.request(method, params, Whole::default(), timeout, |_| {}).await;
+        let limit = Limit::Answer(self.pacing.request_timeout);
+        let answer = self.request(method, params, Whole::default(), limit, |_| {}).await;
         answer.map_err(|error| match error {
             RequestError::Refused(error) if error.code == ErrorCode::INVALID_PARAMS && method != "tasks/update" => {
                 tracing::debug!(%id, %error, "the server does not know the task");
@@ -256,16 +258,16 @@ impl TaskClient {
     /// # Errors
     /// If the server cannot be reached, refuses, or answers something else.
     pub async fn tools(&self) -> Result<Vec<Tool>, ClientError> {
-        let mut tools = Vec::new();
+        let (mut tools, mut size) = (Vec::new(), 0);
         let mut cursors = HashSet::new();
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ListToolsRequest::with_param(page);
-            let timeout = Some(self.inner.pacing.request_timeout);
+            let limit = Limit::Answer(self.inner.pacing.request_timeout);
             let answer = self
                 .inner
-                .send(ClientRequest::ListToolsRequest(request), timeout, |_| {})
+                .send(ClientRequest::ListToolsRequest(request), limit, |_| {})
                 .await?;
             let ServerResult::ListToolsResult(page) = answer else {
                 return Err(ClientError::protocol(
@@ -276,6 +278,13 @@ impl TaskClient {
                 return Err(ClientError::protocol(
                     "the server sent a list of tools with another resultType",
                 ));
+            }
+            size += serde_json::to_vec(&page.tools).map_or(0, |text| text.len());
+            size += page.next_cursor.as_ref().map_or(0, String::len);
+            if size > MAX_LIST {
+                return Err(ClientError::protocol(format!(
+                    "the server's list of tools is longer than {MAX_LIST} bytes"
+                )));
             }
             tools.extend(page.tools);
             match page.next_cursor {

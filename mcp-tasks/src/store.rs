@@ -8,6 +8,8 @@ pub(crate) mod defaults;
 #[cfg(any(feature = "nats", feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod failure;
 #[cfg(any(feature = "postgres", feature = "redis"))]
+mod feed;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod message;
 #[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
 mod pauses;
@@ -51,9 +53,8 @@ impl Choice {
             #[cfg(not(feature = "nats"))]
             "nats" | "tls" => Err(not_built("NATS", "nats")),
             #[cfg(feature = "postgres")]
-            "postgres" | "postgresql" => {
-                postgres::PostgresOptions::from_url(url).map(|options| Self::Postgres(Box::new(options.prefix(prefix))))
-            }
+            "postgres" | "postgresql" => postgres::PostgresOptions::from_url(url)
+                .map(|options| Self::Postgres(Box::new(options.key_prefix(prefix)))),
             #[cfg(not(feature = "postgres"))]
             "postgres" | "postgresql" => Err(not_built("PostgreSQL", "postgres")),
             #[cfg(feature = "redis")]

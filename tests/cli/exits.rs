@@ -212,3 +212,22 @@ async fn a_program_that_is_asked_to_end_detaches() {
     assert_eq!(document["resume"], "mcp-tasks resume t1");
     assert_eq!(user.kept().await.len(), 1);
 }
+
+/// A server that was started for a command hears that nothing more comes, however the command ends.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_on_standard_streams_ends_in_peace_after_a_mistake() {
+    let user = User::new().with("MCP_TASKS_TRANSPORT", "stdio");
+    for (number, mistake) in [&["no_such_tool"][..], &["plain", "-a", "times=many"]]
+        .iter()
+        .enumerate()
+    {
+        let farewell = user.file("farewell", "");
+        let script = r#""$0"; echo "$1" > "$2""#;
+        let fixture = env!("CARGO_BIN_EXE_fixture-server");
+        let server = format!("stdio:sh -c '{script}' {fixture} {number} {}", farewell.display());
+        let ran = user.run(&[&["call", &server], *mistake].concat()).await;
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert_eq!(std::fs::read_to_string(&farewell).unwrap().trim(), number.to_string());
+    }
+}

@@ -335,3 +335,59 @@ async fn a_saved_task_holds_the_answer_before_it_is_sent() {
     assert_eq!(other.client.resume(saved).unwrap().wait().await.unwrap().text(), "done");
     assert_eq!(user.asked(), ["Name?"]);
 }
+
+/// What was asked is kept so that it is not asked again, and a server that asks for ever fills no memory with it.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_asks_without_an_end_is_given_up() {
+    let updates = AtomicUsize::new(0);
+    let script = Script::new(move |asked| match asked.method.as_str() {
+        "tools/call" => Reply::Result(created()),
+        "tasks/get" => {
+            let key = format!("k{}", updates.load(Ordering::SeqCst));
+            Reply::Result(asking(json!({ key: question(&"x".repeat(1 << 20)) })))
+        }
+        "tasks/update" => {
+            updates.fetch_add(1, Ordering::SeqCst);
+            Reply::Result(json!({"resultType": "complete"}))
+        }
+        _ => Reply::Error(-32601, "no"),
+    });
+    let user = User::new();
+    let (_, outcome) = waited(script, &user).await;
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, ClientError::InputNeeded(_)), "{error:.200?}");
+    assert_eq!(user.asked().len(), 16);
+}
+
+/// 2025-11-25: questions come as requests of the server, and the user is asked them one by one, and not without an end.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_everything_at_once_is_answered_one_by_one() {
+    let requests: String = (0..1_000)
+        .map(|id| {
+            let mut request = question("Name?");
+            (request["jsonrpc"], request["id"]) = (json!("2.0"), json!(format!("q{id}")));
+            format!("{request}\n")
+        })
+        .collect();
+    let script = Script::new(move |asked| match asked.method.as_str() {
+        "initialize" => Reply::Result(json!({
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "old", "version": "1"},
+        })),
+        "tools/call" => Reply::Bytes(
+            requests.clone().into_bytes(),
+            Box::new(Reply::Result(json!({"content": []}))),
+        ),
+        _ => Reply::Error(-32601, "no"),
+    });
+    let user = User::slow();
+    let old = TaskClient::builder()
+        .input(user.clone())
+        .lifecycle(rmcp::service::ClientLifecycleMode::Initialize);
+    let served = script.in_memory(old).await;
+    served.client.call("tool", json!({})).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(user.asked().len(), 1);
+    user.patience.add_permits(1_000);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(user.asked().len(), 65, "the others were refused");
+}

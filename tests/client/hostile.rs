@@ -496,3 +496,20 @@ async fn wrong_lines_are_errors_too() {
     let error = served.client.call("tool", json!({})).await.unwrap_err();
     assert!(error.to_string().contains("closed"), "{error:?}");
 }
+
+/// A list of tools that goes on and on takes no more memory than one message may.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_tools_has_a_bound() {
+    let script = Script::new(|asked| match asked.method.as_str() {
+        "tools/list" => Reply::Result(json!({
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            "tools": [{"name": "t", "description": "x".repeat(1 << 20), "inputSchema": {"type": "object"}}],
+            "nextCursor": asked.before.to_string(),
+        })),
+        _ => Reply::Error(-32601, "no"),
+    });
+    let served = script.in_memory(TaskClient::builder()).await;
+    let error = served.client.tools().await.unwrap_err();
+    assert!(matches!(error, ClientError::Protocol { .. }), "{error:?}");
+    assert_eq!(served.asked("tools/list").len(), 16);
+}

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_tasks::TaskId;
 use mcp_tasks::client::{ClientError, Pacing, TaskClient, TaskEvent};
 use serde_json::{Value, json};
 
@@ -278,4 +279,30 @@ async fn a_task_past_its_time_keeps_nobody_waiting() {
         .await;
     let error = served.client.call_and_wait("tool", json!({})).await.unwrap_err();
     assert!(matches!(error, ClientError::Expired(_)), "{error:?}");
+}
+
+/// A server that reports progress on a look, again and again, is not waited for any longer than one that is silent.
+#[tokio::test(start_paused = true)]
+async fn progress_gives_a_look_no_more_time() {
+    let script = Script::new(|asked| match asked.method.as_str() {
+        "tasks/get" | "tools/list" => {
+            let token = &asked.params["_meta"]["progressToken"];
+            let progress = |n: u64| {
+                let params = json!({"progressToken": token, "progress": n});
+                (1_000, json!({"method": "notifications/progress", "params": params}))
+            };
+            Reply::Tell((0..600).map(progress).collect(), None)
+        }
+        _ => Reply::Error(-32601, "no"),
+    });
+    let limit = Duration::from_secs(30);
+    let served = script
+        .in_memory(TaskClient::builder().pacing(Pacing::default().request_timeout(limit)))
+        .await;
+    let begin = tokio::time::Instant::now();
+    let looked = served.client.get(&TaskId::new("t1")).await.unwrap_err();
+    assert!(matches!(looked, ClientError::Transport { .. }), "{looked:?}");
+    assert_eq!(begin.elapsed().as_secs(), limit.as_secs());
+    served.client.tools().await.unwrap_err();
+    assert_eq!(begin.elapsed().as_secs(), 2 * limit.as_secs());
 }

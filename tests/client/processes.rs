@@ -138,3 +138,32 @@ async fn a_server_that_ends_is_an_error_with_the_task() {
     assert!(matches!(error, ClientError::Transport { .. }), "{error:?}");
     assert_eq!(error.task().unwrap().id(), task.id());
 }
+
+/// A server that reads its input no more is ended all the same, with what was on its way to it.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_reading_is_ended() {
+    // It answers the first request, and then keeps its input open and leaves it alone.
+    let answer = json!({
+        "jsonrpc": "2.0", "id": 0, "result": {
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0,
+            "cacheScope": "private",
+        },
+    });
+    let mut server = tokio::process::Command::new("sh");
+    server.args(["-c", "read request; printf '%s\\n' \"$0\"; exec sleep 600"]);
+    server.arg(answer.to_string());
+    let pacing = Pacing::default().call_timeout(Some(Duration::from_millis(300)));
+    let client = TaskClient::builder()
+        .pacing(pacing)
+        .connect_command(server)
+        .await
+        .unwrap();
+    // More than a pipe holds.
+    let error = client
+        .call("tool", json!({"text": "x".repeat(1 << 20)}))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ClientError::Transport { .. }), "{error:?}");
+    within("the server ends", client.close()).await;
+}

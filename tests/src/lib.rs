@@ -1,5 +1,6 @@
 //! What the test binaries and benchmarks share.
 
+pub mod certificates;
 pub mod dice;
 pub mod faults;
 pub mod patience;

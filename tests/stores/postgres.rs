@@ -44,7 +44,7 @@ fn options(url: &str) -> PostgresOptions {
 /// A store under a prefix of its own on the shared server, and the URL of the latter.
 fn fresh() -> Option<(PostgresStore, &'static str)> {
     let url = shared()?.url();
-    let store = options(url).prefix(unique("test:")).open();
+    let store = options(url).key_prefix(unique("test:")).open();
     Some((store.expect("nothing is read"), url))
 }
 

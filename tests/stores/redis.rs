@@ -32,7 +32,7 @@ fn fresh() -> Option<Fresh> {
 fn fresh_with(server: &[&str], options: impl FnOnce(RedisOptions) -> RedisOptions) -> Option<Fresh> {
     let server = servers::redis(server)?;
     Some(Kept {
-        store: options(RedisOptions::new(server.url()))
+        store: options(RedisOptions::new(server.url()).expect("the URL is right"))
             .open()
             .expect("the options are right"),
         keeps: server,

@@ -185,6 +185,6 @@ mod tests {
     fn a_secret_in_a_url_is_not_kept() {
         let kept = |url: &str| Server::parse(url).unwrap().kept();
         assert_eq!(kept("http://h:1/mcp"), ("http://h:1/mcp".to_owned(), true));
-        assert_eq!(kept("http://u:p@h:1/mcp?key=k"), ("http://u@h:1/mcp".to_owned(), false));
+        assert_eq!(kept("http://u:p@h:1/mcp?key=k"), ("http://h:1/mcp".to_owned(), false));
     }
 }

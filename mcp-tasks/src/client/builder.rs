@@ -222,11 +222,8 @@ impl TaskClientBuilder {
         let capabilities = serde_json::from_value(self.answering.capabilities(true))
             .map_err(|error| ClientError::protocol(error.to_string()))?;
         let progress = Arc::new(Progress::default());
-        let local = Local {
-            answering: self.answering.clone(),
-            config: ClientConfig::new(capabilities, self.name.clone()),
-            progress: progress.clone(),
-        };
+        let config = ClientConfig::new(capabilities, self.name.clone());
+        let local = Local::new(self.answering.clone(), config, progress.clone());
         let transport = Handshake(transport.into_transport());
         let connecting = serve_client_with_lifecycle(local, transport, self.lifecycle.clone());
         let service = tokio::time::timeout(self.connect_timeout, connecting)
@@ -294,10 +291,11 @@ fn is_same_place(from: &Url, to: &Url) -> bool {
     from.origin() == to.origin() || (is_upgraded && has_default_ports && from.host() == to.host())
 }
 
-/// The URL as it may be stored: a password or a token in it may not.
+/// The URL as it may be stored: a password or a token in it may not. A user goes as well, as many servers take a token there.
 pub(crate) fn without_secrets(url: &str) -> String {
     match Url::parse(url) {
         Ok(mut url) => {
+            let _ = url.set_username("");
             let _ = url.set_password(None);
             url.set_query(None);
             url.set_fragment(None);
@@ -313,8 +311,12 @@ mod tests {
 
     #[test]
     fn a_stored_url_has_no_secret() {
-        let stored = without_secrets("https://user:pass@example.com/mcp?token=t#f");
-        assert_eq!(stored, "https://user@example.com/mcp");
+        for url in [
+            "https://user:pass@example.com/mcp?token=t#f",
+            "https://token@example.com/mcp",
+        ] {
+            assert_eq!(without_secrets(url), "https://example.com/mcp");
+        }
         let builder = TaskClient::builder().bearer("tell-nobody");
         assert!(!format!("{builder:?}").contains("tell-nobody"));
     }

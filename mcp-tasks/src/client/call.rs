@@ -5,6 +5,7 @@ use std::time::Duration;
 use rmcp::model::ErrorCode;
 use serde_json::{Map, Value};
 
+use super::connection::Limit;
 use super::decode::{self, CallAnswer};
 use super::wire::Whole;
 use super::{ClientError, InputNeeded, InputRequest, SavedTask, TaskClient, TaskEvent, TaskHandle, ToolCall};
@@ -77,9 +78,9 @@ async fn once(client: &TaskClient, params: Map<String, Value>) -> Result<CallAns
         });
     };
     let inner = &client.inner;
-    let timeout = inner.pacing.call_timeout;
+    let limit = inner.pacing.call_timeout.map_or(Limit::Never, Limit::Progress);
     let answer = inner
-        .request("tools/call", params, Whole::default(), timeout, progress)
+        .request("tools/call", params, Whole::default(), limit, progress)
         .await?;
     Ok(decode::call(answer, inner.has_tasks())?)
 }

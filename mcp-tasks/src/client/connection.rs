@@ -20,8 +20,10 @@ use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpErr
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep_until};
 
+use super::pace::after;
 use super::wire::Whole;
 use super::{Answering, ClientError, InputError, InputRequest, TransportError};
 
@@ -76,16 +78,39 @@ impl Drop for Route<'_> {
     }
 }
 
+/// How many requests of a server may wait until those before them are answered. A tool that asks several things at once asks
+/// a few; a server that asks without an end is to fill no memory.
+const MAX_WAITING: usize = 64;
+
 /// The client that rmcp sees: it answers the requests of servers of older revisions.
 #[derive(Debug)]
 pub(super) struct Local {
-    pub(super) answering: Answering,
-    pub(super) config: ClientConfig,
-    pub(super) progress: std::sync::Arc<Progress>,
+    answering: Answering,
+    config: ClientConfig,
+    progress: std::sync::Arc<Progress>,
+    /// Held by the request that is being answered.
+    turn: tokio::sync::Mutex<()>,
+    /// Places for those that wait, and for that one.
+    places: Semaphore,
 }
 
 impl Local {
+    pub(super) fn new(answering: Answering, config: ClientConfig, progress: std::sync::Arc<Progress>) -> Self {
+        Self {
+            answering,
+            config,
+            progress,
+            turn: tokio::sync::Mutex::default(),
+            places: Semaphore::new(MAX_WAITING + 1),
+        }
+    }
+
     async fn answer<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, ErrorData> {
+        let Ok(_place) = self.places.try_acquire() else {
+            let words = format!("{MAX_WAITING} requests wait for an answer already");
+            return Err(ErrorData::internal_error(words, None));
+        };
+        let _turn = self.turn.lock().await;
         let request = InputRequest::decode(method, &json!({"method": method, "params": params}));
         let unsupported = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, InputError::NotSupported.to_string(), None);
         let answer = self.answering.answer(&request).ok_or_else(unsupported)?;
@@ -155,12 +180,22 @@ impl Drop for Abandoned<'_> {
     }
 }
 
+/// How long an answer is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Limit {
+    /// From the request to the answer, whatever the server tells in between.
+    Answer(Duration),
+    /// From the request, or from its last progress, to the answer.
+    Progress(Duration),
+    /// Without end.
+    Never,
+}
+
 /// A request to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing<'a> {
     pub(super) request: ClientRequest,
-    /// From the request, or from its last progress, to the answer.
-    pub(super) timeout: Option<Duration>,
+    pub(super) limit: Limit,
     /// What the request declares.
     pub(super) capabilities: &'a Value,
 }
@@ -180,22 +215,26 @@ pub(super) fn is_modern(peer: &Peer<RoleClient>) -> bool {
 
 /// Sends a request and waits for its answer.
 ///
-/// When it is dropped, the server is told.
+/// When it is dropped, or the time is over, the server is told, and nobody waits until it is: a server that does not read
+/// is one that is not told. rmcp's own limit waits for that.
 pub(super) async fn request(
     peer: &Peer<RoleClient>,
     progress: &Progress,
     outgoing: Outgoing<'_>,
     mut on_progress: impl FnMut(ProgressNotificationParam),
 ) -> Result<ServerResult, RequestError> {
-    let mut options = match outgoing.timeout {
-        Some(timeout) => PeerRequestOptions::with_timeout(timeout).reset_timeout_on_progress(),
-        None => PeerRequestOptions::no_options(),
-    };
+    let mut options = PeerRequestOptions::no_options();
     if is_modern(peer) {
         let mut meta = RequestMetaObject::new();
         meta.0.0.insert(CAPABILITIES.to_owned(), outgoing.capabilities.clone());
         options = options.with_meta(meta);
     }
+    let limit = match outgoing.limit {
+        Limit::Answer(limit) | Limit::Progress(limit) => Some(limit),
+        Limit::Never => None,
+    };
+    let over = |from: Instant| after(from, limit.unwrap_or(Duration::MAX));
+    let mut expiry = std::pin::pin!(sleep_until(over(Instant::now())));
     let sent = peer.send_request_with_option(outgoing.request, options).await;
     let handle = sent.map_err(|error| failure(peer, error))?;
     let mut abandoned = Abandoned {
@@ -212,7 +251,15 @@ pub(super) async fn request(
     let answer = loop {
         tokio::select! {
             biased;
-            Some(report) = reported.recv() => on_progress(report),
+            () = &mut expiry, if limit.is_some() => {
+                return Err(late(limit.unwrap_or_default()));
+            }
+            Some(report) = reported.recv() => {
+                on_progress(report);
+                if matches!(outgoing.limit, Limit::Progress(_)) {
+                    expiry.as_mut().reset(over(Instant::now()));
+                }
+            }
             answer = &mut answer => break answer,
         }
     };
@@ -249,6 +296,16 @@ pub(super) fn refused_connection(error: ClientInitializeError) -> ClientError {
     failed.into()
 }
 
+/// The time for an answer is over.
+fn late(limit: Duration) -> RequestError {
+    RequestError::Transport(TransportError {
+        message: format!("the server did not answer within {limit:?}"),
+        status: None,
+        retry_after: None,
+        is_temporary: true,
+    })
+}
+
 fn failure(peer: &Peer<RoleClient>, error: ServiceError) -> RequestError {
     let transport = |message: String, is_temporary| {
         RequestError::Transport(TransportError {
@@ -265,7 +322,6 @@ fn failure(peer: &Peer<RoleClient>, error: ServiceError) -> RequestError {
             transport("the connection to the server is closed".to_owned(), false)
         }
         ServiceError::TransportClosed => transport("the server ended its response without an answer".to_owned(), true),
-        ServiceError::Timeout { timeout } => transport(format!("the server did not answer within {timeout:?}"), true),
         ServiceError::TransportSend(error) => sending(&error, !peer.is_transport_closed()),
         other => RequestError::Protocol(other.to_string()),
     }

@@ -132,7 +132,7 @@ impl InputError {
 /// Answers what servers ask, on behalf of a user.
 ///
 /// A request is handed over once: its key is remembered, and so is the answer until the server has taken it. One question
-/// is asked at a time.
+/// of a task is asked at a time, and one that comes over the connection of a server of 2025-11-25.
 ///
 /// # Cancel safety
 /// A future of this trait is dropped when its question is not open any more, because the task has ended or somebody else

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::connection::RequestError;
+use super::connection::{Limit, RequestError};
 use super::wire::{Heard, Whole};
 use super::{DetailedTask, Inner};
 use crate::TaskId;
@@ -50,7 +50,9 @@ impl Listener {
         let request = tokio::spawn(async move {
             let mark = Whole { heard: Some(sender) };
             let Value::Object(params) = params else { return };
-            let ended = client.request("subscriptions/listen", params, mark, None, |_| {}).await;
+            let ended = client
+                .request("subscriptions/listen", params, mark, Limit::Never, |_| {})
+                .await;
             tracing::debug!(?ended, "the server tells no more of the task");
             // Such a server never will; others may have had a bad moment.
             let never = match ended {

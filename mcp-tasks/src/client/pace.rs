@@ -75,7 +75,8 @@ impl Pacing {
         self
     }
 
-    /// How long one `tasks/*` request may take. 30 seconds unless set.
+    /// How long one request may take that is no `tools/call`: `tasks/*`, and a page of `tools/list`. Progress that the
+    /// server reports on it gives it no more time. 30 seconds unless set.
     #[must_use]
     pub const fn request_timeout(mut self, timeout: Duration) -> Self {
         self.request_timeout = timeout;

@@ -177,6 +177,14 @@ impl SavedTask {
         known.is_some()
     }
 
+    /// How much of what was asked is kept, in bytes.
+    pub(super) fn size(&self) -> usize {
+        let asked = self.answers.values().map(|answer| &answer.request);
+        asked
+            .map(|request| serde_json::to_vec(request).map_or(0, |text| text.len()))
+            .sum()
+    }
+
     /// Keeps an answer that is to be sent.
     pub(super) fn keep(&mut self, request: &InputRequest, response: Value) {
         let answer = Answer {

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use self::trouble::Trouble;
 use super::listen::{Listener, Told};
 use super::pace::after;
+use super::wire::MAX_MESSAGE;
 use super::{
     ClientError, DetailedTask, Inner, InputError, InputNeeded, InputRequest, Observer, SavedTask, TaskEvent, TaskState,
     ToolResult,
@@ -30,6 +31,10 @@ const LOOKS_BEFORE_RESENDING: u32 = 3;
 
 /// How often an answer is sent again; each time twice as many looks go by.
 const MAX_RESENDINGS: u32 = 4;
+
+/// How much a task may ask in all, in bytes: as much as one message may have, and some ten thousand ordinary questions. What
+/// was asked is kept, so that nothing is asked twice, and a server may ask for ever.
+const MAX_ASKED: usize = MAX_MESSAGE;
 
 /// How far behind the end of its time a task that shows no change is given up: clocks differ, and sweeps are late.
 const GRACE: Duration = Duration::from_secs(300);
@@ -287,6 +292,9 @@ impl<'a> Wait<'a> {
             let Some(asking) = self.client.answering.answer(request) else {
                 return Err(self.input_needed("nobody answers this here"));
             };
+            if self.saved.size() > MAX_ASKED {
+                return Err(self.input_needed("the task has asked more already than is kept of one task"));
+            }
             self.asking = Some((request.clone(), asking));
             return Ok(());
         }

@@ -21,9 +21,10 @@ mod tls;
 pub use options::PostgresOptions;
 
 use super::defaults::{PREFIX, TIMEOUT};
+use super::feed::Feed;
 use backend::Backend;
 use database::{Database, Server};
-use feed::Feed;
+use feed::Channel;
 
 /// Keeps tasks in a PostgreSQL database, for all nodes that reach it.
 ///
@@ -94,7 +95,7 @@ pub struct PostgresStore {
 struct Inner {
     tasks: CasStore<Backend>,
     database: Arc<Database>,
-    feed: Option<Feed>,
+    feed: Option<Feed<Channel>>,
 }
 
 impl PostgresStore {
@@ -121,11 +122,11 @@ impl PostgresStore {
     pub(crate) fn with_options(options: PostgresOptions) -> Result<Self, StoreError> {
         let server = Server::new(&options)?;
         let database = Arc::new(Database::new(&server, &options)?);
-        let feed = Feed::new(server, database.clone(), &options.prefix, options.timeout);
-        Ok(Self::over(database, &options.prefix, Some(feed)))
+        let channel = Channel::new(server, database.clone(), &options.prefix, options.timeout);
+        Ok(Self::over(database, &options.prefix, Some(Feed::new(channel))))
     }
 
-    fn over(database: Arc<Database>, prefix: &str, feed: Option<Feed>) -> Self {
+    fn over(database: Arc<Database>, prefix: &str, feed: Option<Feed<Channel>>) -> Self {
         // The prefix is a column, so that sweeps and scans find their own rows in an index.
         let tasks = CasStore::new(Backend::new(database.clone(), prefix)).with_prefix("");
         Self {

@@ -19,9 +19,10 @@ mod options;
 mod scripts;
 mod url;
 
+use super::feed::Feed;
 use backend::RedisBackend;
 use connection::Link;
-use feed::Feed;
+use feed::Channel;
 use keys::Keys;
 
 pub use options::RedisOptions;
@@ -53,7 +54,7 @@ pub use options::RedisOptions;
 ///   be apart by seconds without a task going early. There is nothing to sweep. A task that never expires has no time to
 ///   live in Redis either.
 /// * **Nothing hangs.** Every operation is answered within [`timeout`](RedisOptions::timeout), in the worst case by
-///   [`StoreError::Unavailable`].
+///   [`StoreError::Unavailable`]; so is each round trip of a search for abandoned tasks, which makes several.
 /// * **Connections mend themselves.** An operation that meets a dead connection repeats itself once over a new one; after a
 ///   restart of the server callers see no error that is not true. A connection that does not answer in time is given up.
 /// * **A server that is full** (`maxmemory`), refuses the password or the right to a command, is [`StoreError::Refused`];
@@ -80,7 +81,7 @@ pub use options::RedisOptions;
 /// use mcp_tasks::{RedisOptions, TaskRuntime};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let store = RedisOptions::new("redis://localhost:6379").key_prefix("reports:").open()?;
+/// let store = RedisOptions::new("redis://localhost:6379")?.key_prefix("reports:").open()?;
 /// let runtime = TaskRuntime::builder().store(Arc::new(store)).build()?;
 /// # drop(runtime);
 /// # Ok(())
@@ -103,7 +104,7 @@ struct Inner {
     tasks: CasStore<RedisBackend>,
     link: Arc<Link>,
     keys: Keys,
-    feed: Arc<Feed>,
+    feed: Feed<Channel>,
 }
 
 impl RedisStore {
@@ -111,9 +112,9 @@ impl RedisStore {
     /// operation does.
     ///
     /// # Errors
-    /// See [`RedisOptions::open`].
+    /// [`StoreError::Refused`] if the URL cannot be used.
     pub fn open(url: &str) -> Result<Self, StoreError> {
-        RedisOptions::new(url).open()
+        RedisOptions::new(url)?.open()
     }
 }
 
@@ -128,11 +129,11 @@ impl fmt::Debug for RedisStore {
 
 impl TaskStore for RedisStore {
     fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        self.inner.tasks.create(record)
+        Box::pin(self.inner.link.in_time(self.inner.tasks.create(record)))
     }
 
     fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        self.inner.tasks.get(id, now)
+        Box::pin(self.inner.link.in_time(self.inner.tasks.get(id, now)))
     }
 
     fn update<'a>(
@@ -142,11 +143,15 @@ impl TaskStore for RedisStore {
         write: WriteId,
         mutation: Mutation,
     ) -> StoreFuture<'a, Option<Updated>> {
-        self.inner.tasks.update(id, now, write, mutation)
+        Box::pin(
+            self.inner
+                .link
+                .in_time(self.inner.tasks.update(id, now, write, mutation)),
+        )
     }
 
     fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.inner.tasks.delete(id)
+        Box::pin(self.inner.link.in_time(self.inner.tasks.delete(id)))
     }
 
     fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {

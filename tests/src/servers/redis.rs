@@ -1,9 +1,12 @@
 //! Redis, and Valkey, which speaks the same.
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
-use super::{DbServer, directory, free_port, program, say, takes_connections};
+use super::{DbServer, directory, free_port, program, say};
 
 /// A Redis server that flushes each write to its append-only file, or `None` if Redis is not installed. `options` go to its
 /// command line.
@@ -37,7 +40,7 @@ fn start(name: &'static str, program: PathBuf, options: &[&str]) -> DbServer {
     let mut server = DbServer {
         name,
         command,
-        is_ready: takes_connections,
+        is_ready: has_loaded,
         url: format!("redis://127.0.0.1:{port}"),
         port,
         child: None,
@@ -45,4 +48,19 @@ fn start(name: &'static str, program: PathBuf, options: &[&str]) -> DbServer {
     };
     server.start();
     server
+}
+
+/// A server takes connections before it has read what it stored.
+fn has_loaded(server: &DbServer) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port));
+    let limit = Duration::from_secs(1);
+    let asked = TcpStream::connect_timeout(&address, limit).and_then(|mut connection| {
+        connection.set_read_timeout(Some(limit))?;
+        connection.write_all(b"PING\r\n")?;
+        // `+PONG`, or an error: `-LOADING`, or one of a server that wants a password first.
+        let mut answer = [0; 5];
+        connection.read_exact(&mut answer)?;
+        Ok(answer)
+    });
+    asked.is_ok_and(|answer| !answer.starts_with(b"-LOAD"))
 }

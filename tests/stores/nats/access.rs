@@ -1,11 +1,10 @@
 //! Users, rights and certificates.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use mcp_tasks::{NatsOptions, NatsStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore};
+use mcp_tasks_tests::certificates;
 use mcp_tasks_tests::servers::{DbServer, nats};
 use tempfile::TempDir;
 
@@ -157,43 +156,13 @@ async fn an_account_without_jetstream_is_refused() {
     works(&NatsStore::open(&with_user(&server, "you:b")).unwrap(), "t").await;
 }
 
-fn openssl(directory: &Path, arguments: &str) {
-    let output = Command::new("openssl")
-        .args(arguments.split(' '))
-        .current_dir(directory)
-        .output();
-    let output = output.expect("openssl runs");
-    assert!(
-        output.status.success(),
-        "{arguments}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-/// An authority, and a certificate of it for 127.0.0.1, which a client may show as well.
-fn certificates(directory: &Path) {
-    openssl(
-        directory,
-        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority",
-    );
-    openssl(
-        directory,
-        "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out request.pem -subj /CN=server",
-    );
-    let extensions = "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n";
-    std::fs::write(directory.join("extensions"), extensions).unwrap();
-    openssl(
-        directory,
-        "x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 -extfile extensions",
-    );
-}
-
 #[tokio::test]
 async fn tls_works_with_the_authority_and_is_refused_without() {
     let directory = tempfile::tempdir().unwrap();
-    certificates(directory.path());
+    certificates::authority(directory.path(), "authority");
+    certificates::certificate(directory.path(), "authority", "server");
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let (certificate, key, authority) = (path("cert.pem"), path("key.pem"), path("ca.pem"));
+    let (certificate, key, authority) = (path("server.pem"), path("server.key"), path("authority.pem"));
     let tls = ["--tls", "--tlscert", &certificate, "--tlskey", &key];
     let Some(server) = nats(&tls) else { return };
     let url = server.url().replace("nats://", "tls://");

@@ -129,7 +129,7 @@ async fn a_bucket_made_anew_is_followed_from_its_beginning() {
 async fn a_connection_of_the_application_serves_as_well() {
     let Some(fresh) = Fresh::new() else { return };
     let client = async_nats::connect(fresh.server.url()).await.unwrap();
-    let store = NatsOptions::with_client(client).open().unwrap();
+    let store = NatsOptions::from_client(client).open().unwrap();
     let mut changes = following(&store).await;
     fresh.create(record("t", None)).await.unwrap();
     assert_eq!(next(&mut changes).await, changed("t", Some(1)));

@@ -12,7 +12,7 @@ use crate::records::{at, create_two_hundred_leases, increment, record};
 async fn counted(fresh: &Fresh) -> (NatsStore, impl Fn() -> u64) {
     let client = async_nats::connect(fresh.server.url()).await.unwrap();
     let statistics = client.statistics();
-    let store = NatsOptions::with_client(client).open().unwrap();
+    let store = NatsOptions::from_client(client).open().unwrap();
     let sent = move || statistics.out_messages.load(std::sync::atomic::Ordering::Relaxed);
     (store, sent)
 }

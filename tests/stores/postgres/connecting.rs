@@ -1,11 +1,12 @@
 //! Passwords, TLS, and servers that say no.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
+use futures::StreamExt;
 use mcp_tasks::PostgresOptions;
-use mcp_tasks_core::{StoreError, TaskId, TaskStore};
+use mcp_tasks_core::{StoreError, TaskChange, TaskId, TaskStore};
+use mcp_tasks_tests::certificates;
 use mcp_tasks_tests::servers::{self, DbServer};
 
 use super::{options, raw};
@@ -72,65 +73,13 @@ async fn a_password_is_asked_for_and_never_shown() {
     assert!(!words(&error).contains("hunter2"), "{}", words(&error));
 }
 
-fn openssl(directory: &Path, arguments: &[&str]) {
-    let made = Command::new("openssl").args(arguments).current_dir(directory).output();
-    let made = made.expect("openssl runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
-
 /// Makes an authority and a certificate for 127.0.0.1, and switches TLS on.
 async fn with_tls(server: &mut DbServer) {
     let directory = server.directory().to_owned();
-    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     for name in ["authority", "stranger"] {
-        let (out, keyout) = (format!("{name}.pem"), format!("{name}.key"));
-        let mut arguments = vec![
-            "req",
-            "-x509",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=authority",
-            "-out",
-            &out,
-            "-keyout",
-            &keyout,
-        ];
-        arguments.extend(key);
-        openssl(&directory, &arguments);
+        certificates::authority(&directory, name);
     }
-    let mut request = vec![
-        "req",
-        "-subj",
-        "/CN=server",
-        "-out",
-        "server.csr",
-        "-keyout",
-        "server.key",
-    ];
-    request.extend(key);
-    openssl(&directory, &request);
-    fs::write(directory.join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
-    openssl(
-        &directory,
-        &[
-            "x509",
-            "-req",
-            "-in",
-            "server.csr",
-            "-CA",
-            "authority.pem",
-            "-CAkey",
-            "authority.key",
-            "-CAcreateserial",
-            "-days",
-            "2",
-            "-extfile",
-            "names",
-            "-out",
-            "server.pem",
-        ],
-    );
+    certificates::certificate(&directory, "authority", "server");
     let data = directory.join("data");
     for (name, stored) in [("server.pem", "server.crt"), ("server.key", "server.key")] {
         fs::copy(directory.join(name), data.join(stored)).unwrap();
@@ -205,4 +154,27 @@ async fn tls_verifies_what_its_mode_says() {
     }
     let nowhere = super::options(&format!("{by_address}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem")).open();
     assert!(nowhere.unwrap_err().to_string().contains("/nowhere/ca.pem"));
+}
+
+/// As libpq has it: a host that begins with a slash is the directory of a socket.
+#[tokio::test]
+async fn a_socket_of_this_machine_will_do() {
+    let Some(server) = servers::postgres(&[]) else {
+        return;
+    };
+    let directory = server.directory().display().to_string();
+    let (port, encoded) = (server.port(), directory.replace('/', "%2F"));
+    for url in [
+        format!("postgres://postgres@{encoded}:{port}/postgres"),
+        format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=disable"),
+        format!("postgres:///postgres?host={directory}&port={port}&user=postgres"),
+    ] {
+        let store = options(&url).open().unwrap();
+        store.get(&TaskId::new("t"), at(1)).await.unwrap();
+        let mut changes = store.as_change_feed().unwrap().changes();
+        for _ in 0..2 {
+            // The second one comes with the connection that listens.
+            assert_eq!(changes.next().await, Some(TaskChange::Resumed), "{url}");
+        }
+    }
 }

@@ -49,7 +49,7 @@ async fn listening(stream: &mut ChangeStream, url: &str) {
 async fn a_write_by_one_node_is_heard_by_another() {
     let Some(url) = database().await else { return };
     let [writer, listener] = [0, 1].map(|_| options(&url).open().unwrap());
-    let beside = options(&url).prefix("other:").open().unwrap();
+    let beside = options(&url).key_prefix("other:").open().unwrap();
     let mut changes = listener.as_change_feed().unwrap().changes();
     listening(&mut changes, &url).await;
     beside.create(record("beside", None)).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_stream_ends_with_its_store() {
 #[tokio::test]
 async fn writes_are_told_only_while_somebody_listens() {
     let Some(url) = database().await else { return };
-    let (store, raw) = (options(&url).prefix("quiet:").open().unwrap(), raw(&url).await);
+    let (store, raw) = (options(&url).key_prefix("quiet:").open().unwrap(), raw(&url).await);
     let (hearing, mut connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {

@@ -11,7 +11,7 @@ use crate::records::{at, create_two_hundred_leases, every_use_is_refused, increm
 async fn a_row_that_cannot_be_read_is_left_alone_and_keeps_nothing_from_being_swept() {
     let Some((_, url)) = fresh() else { return };
     let prefix = unique("damage:");
-    let store = options(url).prefix(prefix.as_str()).open().unwrap();
+    let store = options(url).key_prefix(prefix.as_str()).open().unwrap();
     let raw = raw(url).await;
     for n in 0..300 {
         store.create(record(&format!("t{n:03}"), Some(n))).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_row_that_cannot_be_read_is_left_alone_and_keeps_nothing_from_being_sw
 #[tokio::test]
 async fn a_sweep_leaves_other_prefixes_alone() {
     let Some((store, url)) = fresh() else { return };
-    let other = options(url).prefix(unique("other:")).open().unwrap();
+    let other = options(url).key_prefix(unique("other:")).open().unwrap();
     for store in [&store, &other] {
         store.create(record("t", Some(1))).await.unwrap();
     }
@@ -52,7 +52,7 @@ async fn a_sweep_leaves_other_prefixes_alone() {
 async fn nodes_that_sweep_at_once_remove_everything_once_and_creating_goes_on() {
     let Some((_, url)) = fresh() else { return };
     let prefix = unique("sweeps:");
-    let nodes = [0, 1].map(|_| Arc::new(options(url).prefix(prefix.as_str()).open().unwrap()));
+    let nodes = [0, 1].map(|_| Arc::new(options(url).key_prefix(prefix.as_str()).open().unwrap()));
     for n in 0..1_000 {
         nodes[0].create(record(&format!("old{n}"), Some(0))).await.unwrap();
     }
@@ -100,7 +100,7 @@ async fn nul_is_kept_wherever_it_is() {
 async fn a_record_written_by_another_node_is_seen() {
     let Some((_, url)) = fresh() else { return };
     let prefix = unique("behind:");
-    let [store, other] = [0, 1].map(|_| options(url).prefix(prefix.as_str()).open().unwrap());
+    let [store, other] = [0, 1].map(|_| options(url).key_prefix(prefix.as_str()).open().unwrap());
     store.create(record("t", None)).await.unwrap();
     let id = TaskId::new("t");
     // Deleted and created anew at the version this store has seen.
@@ -114,13 +114,43 @@ async fn a_record_written_by_another_node_is_seen() {
     assert_eq!(updated.unwrap().record.version, 3);
 }
 
+/// Where the database isolates transactions more than the store needs, what collides is repeated and no caller hears of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stricter_isolation_changes_nothing() {
+    const WRITERS: u128 = 8;
+    const UPDATES: u128 = 20;
+    let Some((_, url)) = fresh() else { return };
+    for level in ["repeatable%20read", "serializable"] {
+        let strict = format!(
+            "{url}?options=-c%20default_transaction_isolation%3D{}",
+            level.replace("%20", "%5C%20")
+        );
+        let store = Arc::new(options(&strict).key_prefix(unique("strict:")).open().unwrap());
+        store.create(record("t", None)).await.unwrap();
+        let mut writers = tokio::task::JoinSet::new();
+        for writer in 1..=WRITERS {
+            let store = store.clone();
+            writers.spawn(async move {
+                for n in 0..UPDATES {
+                    let write = WriteId::new(writer * 1_000 + n);
+                    let updated = store.update(&TaskId::new("t"), at(1), write, increment()).await;
+                    updated.unwrap_or_else(|error| panic!("{level}: {error:?}")).unwrap();
+                }
+            });
+        }
+        writers.join_all().await;
+        let last = store.get(&TaskId::new("t"), at(1)).await.unwrap().unwrap();
+        assert_eq!(u128::from(last.version), 1 + WRITERS * UPDATES, "{level}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_update_ten_tasks_and_no_update_is_lost() {
     const TASKS: u64 = 10;
     const UPDATES: u64 = 250;
     let Some((_, url)) = fresh() else { return };
     let prefix = unique("nodes:");
-    let nodes = [0, 1].map(|_| Arc::new(options(url).prefix(prefix.as_str()).open().unwrap()));
+    let nodes = [0, 1].map(|_| Arc::new(options(url).key_prefix(prefix.as_str()).open().unwrap()));
     for n in 0..TASKS {
         nodes[0].create(record(&format!("t{n}"), None)).await.unwrap();
     }
@@ -159,7 +189,7 @@ async fn two_nodes_update_ten_tasks_and_no_update_is_lost() {
 async fn of_cancel_and_complete_on_two_nodes_the_first_is_final_a_thousand_times() {
     let Some((_, url)) = fresh() else { return };
     let prefix = unique("final:");
-    let nodes = [0, 1].map(|_| Arc::new(options(url).prefix(prefix.as_str()).open().unwrap()));
+    let nodes = [0, 1].map(|_| Arc::new(options(url).key_prefix(prefix.as_str()).open().unwrap()));
     for round in 0..1_000 {
         let id = TaskId::new(&format!("t{round}"));
         nodes[0].create(record(id.as_str(), None)).await.unwrap();
@@ -198,7 +228,7 @@ async fn of_cancel_and_complete_on_two_nodes_the_first_is_final_a_thousand_times
 async fn tasks_whose_node_is_gone_are_found_and_no_others() {
     let Some((_, url)) = fresh() else { return };
     let prefix = unique("leases:");
-    let store = options(url).prefix(prefix.as_str()).open().unwrap();
+    let store = options(url).key_prefix(prefix.as_str()).open().unwrap();
     let leases = store.as_expired_leases().unwrap();
     create_two_hundred_leases(&store).await;
     let plant = "UPDATE mcp_tasks SET record = '{' WHERE prefix = $1 AND id = 't005'";

@@ -29,6 +29,8 @@ fn a_url_that_cannot_be_used_stops_the_start_and_is_not_shown() {
         ("postgres://app:hunter2@", "no host"),
         ("postgres://app:hun@ter2@db/app", "more than one `@`"),
         ("postgres://app:hunter2@db:port/app", "port"),
+        ("postgres://app:hunt/er2@db/app", "in front of an `@`"),
+        ("postgres://db/app?application_name=a@hunter2", "in front of an `@`"),
         ("postgres://app:hunter2@db/app?sslmode=hunter2", "sslmode"),
         ("postgres://app:hunter2@db/app?colour=hunter2", "colour"),
         ("postgres://app:hunter2@db/app?sslkey=hunter2", "with_pool"),

@@ -1,10 +1,8 @@
 //! Passwords, users, certificates, and that none of them is shown.
 
-use std::path::Path;
-use std::process::Command;
-
 use mcp_tasks::{RedisOptions, RedisStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore};
+use mcp_tasks_tests::certificates;
 use mcp_tasks_tests::servers::{self, free_port};
 
 use crate::records::{at, record};
@@ -41,7 +39,8 @@ async fn a_password_opens_and_a_wrong_one_is_refused_without_being_shown() {
     };
     let right = RedisStore::open(&url(server.port(), ":hunter2@")).unwrap();
     right.create(record("t", None)).await.unwrap();
-    assert!(!format!("{right:?} {:?}", RedisOptions::new(&url(server.port(), ":hunter2@"))).contains("hunter2"));
+    let options = RedisOptions::new(&url(server.port(), ":hunter2@")).unwrap();
+    assert!(!format!("{right:?} {options:?}").contains("hunter2"));
     let wrong = RedisStore::open(&url(server.port(), ":wrong-one@")).unwrap();
     assert!(refused(&wrong).await.contains("password"));
     let none = RedisStore::open(server.url()).unwrap();
@@ -55,6 +54,15 @@ async fn a_password_opens_and_a_wrong_one_is_refused_without_being_shown() {
         .query(&mut raw)
         .unwrap();
     wrong.create(record("u", None)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_password_may_have_what_means_something_in_a_url() {
+    let Some(server) = servers::redis(&["--requirepass", "p@s:s/w%20rd?#,"]) else {
+        return;
+    };
+    let store = RedisStore::open(&url(server.port(), ":p%40s%3As%2Fw%2520rd%3F%23%2C@")).unwrap();
+    store.create(record("t", None)).await.unwrap();
 }
 
 #[tokio::test]
@@ -92,46 +100,22 @@ async fn a_user_with_the_documented_rights_can_do_everything() {
     assert!(refused(&weak).await.contains("right"));
 }
 
-/// Runs openssl in the directory.
-fn openssl(directory: &Path, arguments: &str) {
-    let done = Command::new("openssl")
-        .args(arguments.split(' '))
-        .current_dir(directory)
-        .output();
-    let done = done.expect("openssl is installed");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-}
-
 #[tokio::test]
 async fn tls_is_spoken_and_only_with_whom_is_trusted() {
     let directory = tempfile::tempdir().unwrap();
     let at_path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let read = |name: &str| std::fs::read(at_path(name)).unwrap();
-    for ca in ["ca", "stranger"] {
-        openssl(
-            directory.path(),
-            &format!("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={ca} -keyout {ca}.key -out {ca}.crt"),
-        );
+    for name in ["authority", "stranger"] {
+        certificates::authority(directory.path(), name);
     }
-    // With extensions, as a certificate without any is of the first version, which TLS takes no more.
-    std::fs::write(at_path("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
     for name in ["server", "client"] {
-        openssl(
-            directory.path(),
-            &format!("req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr"),
-        );
-        openssl(
-            directory.path(),
-            &format!(
-                "x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out {name}.crt -extfile names"
-            ),
-        );
+        certificates::certificate(directory.path(), "authority", name);
     }
     let (port, certificate, key, ca) = (
         free_port(),
-        at_path("server.crt"),
+        at_path("server.pem"),
         at_path("server.key"),
-        at_path("ca.crt"),
+        at_path("authority.pem"),
     );
     let port_text = port.to_string();
     let options = [
@@ -151,8 +135,9 @@ async fn tls_is_spoken_and_only_with_whom_is_trusted() {
     };
     let url = format!("rediss://:hunter2@127.0.0.1:{port}");
     let store = RedisOptions::new(&url)
-        .root_certificates(read("ca.crt"))
-        .client_certificate(read("client.crt"), read("client.key"))
+        .unwrap()
+        .root_certificates(read("authority.pem"))
+        .client_certificate(read("client.pem"), read("client.key"))
         .open()
         .unwrap();
     store.create(record("t", None)).await.unwrap();
@@ -162,9 +147,9 @@ async fn tls_is_spoken_and_only_with_whom_is_trusted() {
     assert_eq!(super::feed::next(&mut changes).await, super::feed::changed("t", None));
 
     for options in [
-        RedisOptions::new(&url).root_certificates(read("stranger.crt")),
+        RedisOptions::new(&url).unwrap().root_certificates(read("stranger.pem")),
         // The system trusts no certificate made here.
-        RedisOptions::new(&url),
+        RedisOptions::new(&url).unwrap(),
     ] {
         let store = options.open().unwrap();
         assert!(refused(&store).await.contains("not trusted"));
@@ -213,15 +198,16 @@ async fn a_database_that_is_not_there_is_refused() {
 
 #[test]
 fn options_that_cannot_be_used_are_refused() {
-    let refused = |options: RedisOptions| {
-        let error = options.open().unwrap_err();
+    let is_refused = |outcome: Result<RedisOptions, StoreError>| {
+        let error = outcome.and_then(RedisOptions::open).unwrap_err();
         assert!(matches!(error, StoreError::Refused { .. }), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
     };
-    refused(RedisOptions::new("redis:hunter2"));
-    refused(RedisOptions::new("rediss://:hunter2@db#insecure"));
-    refused(RedisOptions::new("redis://db").key_prefix("{}"));
-    refused(RedisOptions::new("redis://db").root_certificates("a certificate without TLS"));
+    is_refused(RedisOptions::new("redis:hunter2"));
+    is_refused(RedisOptions::new("rediss://:hunter2@db#insecure"));
+    let server = || RedisOptions::new("redis://db").unwrap();
+    is_refused(Ok(server().key_prefix("{}")));
+    is_refused(Ok(server().root_certificates("a certificate without TLS")));
     let client = redis::Client::open("redis://db").unwrap();
-    refused(RedisOptions::from_client(client).root_certificates("a certificate"));
+    is_refused(Ok(RedisOptions::from_client(client).root_certificates("a certificate")));
 }

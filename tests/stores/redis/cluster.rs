@@ -137,7 +137,7 @@ async fn a_node_that_restarts_is_found_again() {
 #[tokio::test]
 async fn a_cluster_that_is_taken_for_a_single_server_is_refused_with_advice() {
     let Some(fresh) = clustered() else { return };
-    let single = RedisOptions::new(fresh.keeps[0].url()).open().unwrap();
+    let single = RedisOptions::new(fresh.keeps[0].url()).unwrap().open().unwrap();
     let mut refused = 0;
     for n in 0..20 {
         if let Err(error) = single.create(record(&format!("t{n}"), None)).await {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use mcp_tasks_core::{StoreError, TaskId, TaskStore, WriteId};
 use redis::Commands;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{fresh, fresh_with};
 use crate::records::{at, increment, json, record};
@@ -261,4 +262,49 @@ fn a_store_goes_on_in_another_runtime() {
             fresh.create(record(&format!("t{n}"), None)).await.unwrap();
         });
     }
+}
+
+/// A server behind a line on which every answer takes so long.
+async fn slow_line(port: u16, delay: Duration) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let far = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let ((mut from_near, mut to_near), (mut from_far, mut to_far)) = (near.into_split(), far.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut from_near, &mut to_far).await });
+            tokio::spawn(async move {
+                let mut answer = vec![0; 64 * 1024];
+                while let Ok(length @ 1..) = from_far.read(&mut answer).await {
+                    tokio::time::sleep(delay).await;
+                    if to_near.write_all(&answer[..length]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+/// The time-out is that of the operation, and not of each of its round trips.
+#[tokio::test]
+async fn an_update_of_several_round_trips_is_answered_in_time() {
+    let Some(fresh) = fresh() else { return };
+    fresh.create(record("t", None)).await.unwrap();
+    // Two answers fit into the time: to the greeting, and to the question what is there. That to the write does not.
+    let url = slow_line(fresh.keeps.port(), TIMEOUT * 2 / 5).await;
+    let slow = mcp_tasks::RedisOptions::new(&url)
+        .unwrap()
+        .timeout(TIMEOUT)
+        .open()
+        .unwrap();
+    let id = TaskId::new("t");
+    let start = Instant::now();
+    let error = slow.update(&id, at(1), WriteId::new(2), increment()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    // The write may have arrived; under its id it is applied once.
+    let updated = fresh.update(&id, at(1), WriteId::new(2), increment()).await.unwrap();
+    assert_eq!(updated.unwrap().record.version, 2);
 }

@@ -9,16 +9,25 @@ use super::super::content;
 use super::super::outcome::{Outcome, Report, Stop};
 use super::super::prompt::{Onlooker, Prompt};
 use super::follow::stopped;
-use super::session::Context;
-use crate::client::{InputRequest, TaskState};
+use super::session::{Context, Session};
+use crate::client::{InputRequest, SavedTask, TaskState};
 use crate::{Elicited, InputKind};
 
 pub(super) async fn run(context: &mut Context, answer: &args::Answer) -> Result<Report, Stop> {
     let (server, task) = context.target(&answer.target)?;
     let given = answer.json.as_deref().map(arguments::json).transpose()?;
-    let session = context.connect(server, Onlooker).await?;
-    let mut handle = session.resume(task)?;
+    let send = async |context: &mut Context, session: &Session| in_session(context, session, answer, task, given).await;
+    context.with_session(server, Onlooker, send).await
+}
 
+async fn in_session(
+    context: &mut Context,
+    session: &Session,
+    answer: &args::Answer,
+    task: SavedTask,
+    given: Option<Map<String, Value>>,
+) -> Result<Report, Stop> {
+    let mut handle = session.resume(task)?;
     let looked = context.interrupts.or(handle.get()).await?;
     let looked = looked.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
     let asked = match &looked.state {
@@ -35,12 +44,10 @@ pub(super) async fn run(context: &mut Context, answer: &args::Answer) -> Result<
     // That it was answered, and what has not arrived.
     session.book.keep(handle.saved());
     sent.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
-    let report = Report::new(Outcome::Success)
+    Ok(Report::new(Outcome::Success)
         .text(format!("answered {}", super::super::text::line(&key)))
         .task(handle.saved())
-        .member("key", key);
-    session.close().await;
-    Ok(report)
+        .member("key", key))
 }
 
 /// The question that is meant.

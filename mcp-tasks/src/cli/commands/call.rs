@@ -1,7 +1,7 @@
 //! `mcp-tasks call`
 
 use rmcp::model::Tool;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::super::args;
 use super::super::arguments;
@@ -10,7 +10,7 @@ use super::super::prompt::Prompt;
 use super::super::server::Server;
 use super::super::text;
 use super::follow;
-use super::session::Context;
+use super::session::{Context, Session};
 use crate::client::ToolCall;
 
 pub(super) async fn run(context: &mut Context, call: args::Call) -> Result<Report, Stop> {
@@ -21,8 +21,18 @@ pub(super) async fn run(context: &mut Context, call: args::Call) -> Result<Repor
         None => Map::new(),
     };
     let prompt = Prompt::new(&context.screen, answers, context.interrupts.sender());
-    let session = context.connect(server, prompt).await?;
+    let make = async |context: &mut Context, session: &Session| in_session(context, session, &call, given).await;
+    let report = context.with_session(server, prompt, make).await;
+    let named = |report: Report| report.member("tool", call.tool.clone());
+    report.map(named).map_err(|stop| stop.with(named))
+}
 
+async fn in_session(
+    context: &mut Context,
+    session: &Session,
+    call: &args::Call,
+    given: Map<String, Value>,
+) -> Result<Report, Stop> {
     let tools = context.interrupts.or(session.client.tools()).await??;
     let tool = tools
         .iter()
@@ -34,10 +44,9 @@ pub(super) async fn run(context: &mut Context, call: args::Call) -> Result<Repor
     // Dropped before it became a task, the call is called off.
     let called = context.interrupts.or(session.client.call(&call.tool, arguments)).await;
     let called = called.map_err(|_| Stop::new(Outcome::Cancelled, "interrupted; the call was called off"));
-    let report = match called {
-        Err(stop) => Err(stop),
-        Ok(Ok(ToolCall::Immediate(result))) => Ok(follow::report(&result)),
-        Ok(Ok(ToolCall::Deferred(handle))) if call.detach => {
+    match called? {
+        Ok(ToolCall::Immediate(result)) => Ok(follow::report(&result)),
+        Ok(ToolCall::Deferred(handle)) if call.detach => {
             let task = handle.saved();
             let resume = session.book.resume_command(task);
             let mut report = Report::new(Outcome::Success)
@@ -51,17 +60,9 @@ pub(super) async fn run(context: &mut Context, call: args::Call) -> Result<Repor
             context.screen.hint(&format!("To go on with it: {resume}"));
             Ok(report)
         }
-        Ok(Ok(ToolCall::Deferred(handle))) => follow::to_the_end(context, &session, handle, true).await,
-        Ok(Err(error)) => Err(follow::stopped(error, &session.book, None)),
-    };
-    context.screen.clear();
-    session.close().await;
-    report
-        .map(|report| report.member("tool", call.tool.clone()))
-        .map_err(|stop| {
-            let tool = call.tool.clone();
-            stop.with(|report| report.member("tool", tool))
-        })
+        Ok(ToolCall::Deferred(handle)) => follow::to_the_end(context, session, handle, true).await,
+        Err(error) => Err(follow::stopped(error, &session.book, None)),
+    }
 }
 
 fn no_such_tool(name: &str, tools: &[Tool]) -> Stop {

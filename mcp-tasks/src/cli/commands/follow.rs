@@ -8,7 +8,7 @@ use super::super::interrupt::Interrupt;
 use super::super::outcome::{Outcome, Report, Stop};
 use super::super::prompt::{Onlooker, Prompt};
 use super::session::{Book, Context, Session};
-use crate::client::{ClientError, SavedTask, TaskEvent, TaskHandle, TaskState, ToolResult};
+use crate::client::{ClientError, SavedTask, TaskClient, TaskEvent, TaskHandle, TaskState, ToolResult};
 use serde_json::json;
 
 /// How long a second Ctrl-C is waited for: time enough to read what it would do.
@@ -21,21 +21,35 @@ pub(super) async fn resume(context: &mut Context, target: &Target, answers: &arg
     let (server, task) = context.target(target)?;
     let answers = Context::answers(answers)?;
     let prompt = Prompt::new(&context.screen, answers, context.interrupts.sender());
-    let session = context.connect(server, prompt).await?;
-    let handle = session.resume(task)?;
-    session.book.keep(handle.saved());
-    context.screen.progress(None, "looking at the task");
-    let report = to_the_end(context, &session, handle, true).await;
-    context.screen.clear();
-    session.close().await;
-    report
+    let go_on = async |context: &mut Context, session: &Session| {
+        let handle = session.resume(task)?;
+        session.book.keep(handle.saved());
+        context.screen.progress(None, "looking at the task");
+        to_the_end(context, session, handle, true).await
+    };
+    context.with_session(server, prompt, go_on).await
 }
 
 pub(super) async fn watch(context: &mut Context, target: &Target) -> Result<Report, Stop> {
     let (server, task) = context.target(target)?;
-    let mut session = context.connect(server, Onlooker).await?;
+    let look_on = async |context: &mut Context, session: &Session| {
+        let session = Session {
+            client: shown(session, context),
+            book: session.book.clone(),
+        };
+        let handle = session.resume(task)?;
+        to_the_end(context, &session, handle, false).await
+    };
+    let report = context.with_session(server, Onlooker, look_on).await;
+    report
+        .map(Report::in_one_line)
+        .map_err(|stop| stop.with(Report::in_one_line))
+}
+
+/// The session's client, which writes every state of a task to standard output.
+fn shown(session: &Session, context: &Context) -> TaskClient {
     let screen = context.screen.clone();
-    session.client = session.client.observed_by(move |event| {
+    session.client.observed_by(move |event| {
         let TaskEvent::Status(task) = event else { return };
         // Who reads no more has closed standard output, and sees the end by it.
         let _ = match screen.format {
@@ -55,13 +69,7 @@ pub(super) async fn watch(context: &mut Context, target: &Target) -> Result<Repo
                 screen.out(&words)
             }
         };
-    });
-    let handle = session.resume(task)?;
-    let report = to_the_end(context, &session, handle, false).await;
-    session.close().await;
-    report
-        .map(Report::in_one_line)
-        .map_err(|stop| stop.with(Report::in_one_line))
+    })
 }
 
 /// Waits for a task. `mine` says that Ctrl-C may call it off.

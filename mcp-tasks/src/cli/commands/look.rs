@@ -7,23 +7,24 @@ use super::super::content;
 use super::super::outcome::{Outcome, Report, Stop, requests};
 use super::super::prompt::Onlooker;
 use super::follow::{report, stopped};
-use super::session::Context;
+use super::session::{Context, Session};
 use crate::client::{DetailedTask, SavedTask, TaskState};
 
 pub(super) async fn get(context: &mut Context, target: &Target) -> Result<Report, Stop> {
     let (server, task) = context.target(target)?;
-    let session = context.connect(server, Onlooker).await?;
-    let mut handle = session.resume(task)?;
-    let looked = context.interrupts.or(handle.get()).await?;
-    let looked = looked.map_err(|error| stopped(error, &session.book, Some(handle.saved())));
-    if looked.as_ref().is_ok_and(|task| task.state.is_terminal()) {
-        session.book.forget(handle.saved());
-    }
-    session.close().await;
-    let looked = looked?;
+    let look = async |context: &mut Context, session: &Session| {
+        let mut handle = session.resume(task)?;
+        let looked = context.interrupts.or(handle.get()).await?;
+        let looked = looked.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
+        if looked.state.is_terminal() {
+            session.book.forget(handle.saved());
+        }
+        Ok((looked, SavedTask::from(handle)))
+    };
+    let (looked, saved) = context.with_session(server, Onlooker, look).await?;
     let mut report = Report::new(Outcome::Success)
-        .text(described(&looked, handle.saved()))
-        .task(handle.saved())
+        .text(described(&looked, &saved))
+        .task(&saved)
         .member("status", looked.state.status())
         .member("task", Value::Object(looked.raw().clone()));
     if let TaskState::InputRequired { requests: asked } = &looked.state {
@@ -67,14 +68,18 @@ fn described(task: &DetailedTask, saved: &SavedTask) -> String {
 
 pub(super) async fn cancel(context: &mut Context, target: &Target) -> Result<Report, Stop> {
     let (server, task) = context.target(target)?;
-    let session = context.connect(server, Onlooker).await?;
+    let call_off = async |context: &mut Context, session: &Session| in_session(context, session, task).await;
+    context.with_session(server, Onlooker, call_off).await
+}
+
+async fn in_session(context: &mut Context, session: &Session, task: SavedTask) -> Result<Report, Stop> {
     let mut handle = session.resume(task)?;
     let cancelled = context.interrupts.or(handle.cancel()).await?;
     let looked = match cancelled {
         Ok(()) => context.interrupts.or(handle.get()).await?,
         Err(error) => Err(error),
     };
-    let ended = match looked {
+    match looked {
         Ok(task) => {
             if task.state.is_terminal() {
                 session.book.forget(handle.saved());
@@ -96,7 +101,5 @@ pub(super) async fn cancel(context: &mut Context, target: &Target) -> Result<Rep
             Ok(base.task(handle.saved()).member("status", task.state.status()))
         }
         Err(error) => Err(stopped(error, &session.book, Some(handle.saved()))),
-    };
-    session.close().await;
-    ended
+    }
 }

@@ -75,8 +75,23 @@ impl Context {
         }
     }
 
+    /// Connects to a server, does the work, and ends the connection however the work ended: a server that was started for it
+    /// hears that nothing more comes, and may store what it has.
+    pub(super) async fn with_session<T>(
+        &mut self,
+        server: Server,
+        handler: impl InputHandler,
+        work: impl AsyncFnOnce(&mut Self, &Session) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        let session = self.connect(server, handler).await?;
+        let outcome = work(self, &session).await;
+        self.screen.clear();
+        session.client.close().await;
+        outcome
+    }
+
     /// Connects to a server; what comes of its tasks is shown and kept.
-    pub(super) async fn connect(&mut self, server: Server, handler: impl InputHandler) -> Result<Session, Stop> {
+    async fn connect(&mut self, server: Server, handler: impl InputHandler) -> Result<Session, Stop> {
         let book = Book {
             screen: self.screen.clone(),
             kept: self.kept.as_ref().ok().cloned(),
@@ -105,11 +120,6 @@ impl Session {
     /// Takes a task up. An id that is known to be another server's is refused.
     pub(super) fn resume(&self, task: SavedTask) -> Result<TaskHandle, Stop> {
         Ok(self.client.resume(task)?)
-    }
-
-    /// Ends the connection.
-    pub(super) async fn close(self) {
-        self.client.close().await;
     }
 }
 

@@ -9,23 +9,24 @@ use super::super::prompt::Onlooker;
 use super::super::schema::fields;
 use super::super::server::Server;
 use super::super::text;
-use super::session::Context;
+use super::session::{Context, Session};
 
 pub(super) async fn run(context: &mut Context, server: &str) -> Result<Report, Stop> {
     let server = Server::parse(server)?;
     // Listing asks nothing; what is declared here decides what a server lists.
-    let session = context.connect(server, Onlooker).await?;
-    let tools = context.interrupts.or(session.client.tools()).await??;
+    let list = async |context: &mut Context, session: &Session| {
+        let tools = context.interrupts.or(session.client.tools()).await??;
+        Ok((tools, session.client.server_name()))
+    };
+    let (tools, name) = context.with_session(server, Onlooker, list).await?;
     let text = match tools.is_empty() {
         true => "The server has no tools.".to_owned(),
         false => tools.iter().map(described_tool).collect::<Vec<_>>().join("\n"),
     };
-    let report = Report::new(Outcome::Success)
+    Ok(Report::new(Outcome::Success)
         .text(text)
-        .member("server", session.client.server_name())
-        .member("tools", serde_json::to_value(&tools).unwrap_or_default());
-    session.close().await;
-    Ok(report)
+        .member("server", name)
+        .member("tools", serde_json::to_value(&tools).unwrap_or_default()))
 }
 
 /// A tool with its arguments.

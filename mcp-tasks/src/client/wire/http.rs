@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
@@ -56,7 +56,7 @@ impl Http {
         id: RequestId,
         in_session: bool,
     ) -> Result<StreamableHttpPostResponse> {
-        let response = request.send().await.map_err(StreamableHttpError::Client)?;
+        let response = request.send().await.map_err(failed)?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && in_session {
             return Err(StreamableHttpError::SessionExpired);
@@ -96,13 +96,19 @@ impl Http {
                 message(&body?, &id).map(|message| StreamableHttpPostResponse::Json(message, None))
             }
             Some("text/event-stream") if status.is_success() => {
-                let events = events(response.bytes_stream(), mark, id);
+                let body = response.bytes_stream().map_err(reqwest::Error::without_url);
+                let events = events(body, mark, id);
                 Ok(StreamableHttpPostResponse::Sse(calm(events, in_session), None))
             }
             _ if !status.is_success() => Err(refused.into()),
             other => Err(StreamableHttpError::UnexpectedContentType(other.map(str::to_owned))),
         }
     }
+}
+
+/// The error without the URL, which may hold a secret: rmcp logs the errors of streams.
+fn failed(error: reqwest::Error) -> StreamableHttpError<reqwest::Error> {
+    StreamableHttpError::Client(error.without_url())
 }
 
 /// The body, which may be [`MAX_MESSAGE`] long.
@@ -115,7 +121,7 @@ async fn read(mut response: reqwest::Response) -> Result<Vec<u8>> {
         return Err(too_large());
     }
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(StreamableHttpError::Client)? {
+    while let Some(piece) = response.chunk().await.map_err(failed)? {
         if body.len() + piece.len() > MAX_MESSAGE {
             return Err(too_large());
         }

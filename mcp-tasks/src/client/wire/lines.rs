@@ -20,8 +20,9 @@ use tokio_util::codec::{AnyDelimiterCodec, FramedRead};
 
 use super::{MAX_MESSAGE, Whole, response_id, subscription_id, wrap};
 
-/// How long a child may take to end once its input is closed, and once more after it was asked to. Servers that store
-/// something on the way out are done well before; nobody wants to wait longer for a program to end.
+/// How long a server may take to read what is on its way to it before its input is closed; how long a child may take to end
+/// then, and once more after it was asked to. Servers that store something on the way out are done well before; nobody wants
+/// to wait longer for a program to end.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// SIGTERM, the same number on every Unix.
@@ -171,10 +172,14 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        if let Some(mut writer) = self.writer.lock().await.take() {
-            // A server that is gone already has closed its end.
-            let _ = writer.shutdown().await;
-        }
+        // A server that reads no more holds up whatever is written to it, and is not to hold up its end as well.
+        let closing = async {
+            if let Some(mut writer) = self.writer.lock().await.take() {
+                // A server that is gone already has closed its end.
+                let _ = writer.shutdown().await;
+            }
+        };
+        let _ = tokio::time::timeout(FAREWELL, closing).await;
         let Some(mut child) = self.child.take() else {
             return Ok(());
         };

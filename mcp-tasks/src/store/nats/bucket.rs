@@ -9,7 +9,7 @@ use async_nats::jetstream::{self, Context, ErrorCode};
 use mcp_tasks_core::StoreError;
 
 use super::connection::Connection;
-use super::error::{jetstream_cause, nobody_answers, of_request, refused};
+use super::error::{jetstream_cause, nobody_answers, of_request, refused, unavailable};
 
 /// No limit, in the settings of a stream.
 const UNLIMITED: i64 = -1;
@@ -47,7 +47,7 @@ impl Bucket {
         let stream = match context.get_stream(&stream_name).await {
             Ok(stream) => stream,
             Err(error) if is_absent(&error) => make(connection, &context, stream_name).await?,
-            Err(error) => return Err(of_looking(error, &client, reached)),
+            Err(error) => return Err(of_looking(error, &client, options.domain.as_deref(), reached)),
         };
         let config = &stream.cached_info().config;
         let subject = format!("$KV.{name}.");
@@ -93,7 +93,7 @@ fn is_absent(error: &GetStreamError) -> bool {
     matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
-fn of_looking(error: GetStreamError, client: &Client, reached: bool) -> StoreError {
+fn of_looking(error: GetStreamError, client: &Client, domain: Option<&str>, reached: bool) -> StoreError {
     if let GetStreamErrorKind::JetStream(error) = error.kind() {
         return super::error::of_jetstream(&error);
     }
@@ -101,9 +101,14 @@ fn of_looking(error: GetStreamError, client: &Client, reached: bool) -> StoreErr
     let nobody = source.is_some_and(|source| source.kind() == RequestErrorKind::NoResponders);
     match (nobody, reached) {
         (true, true) => nobody_answers(error),
-        (true, false) if client.server_info().jetstream => {
-            refused("JetStream is not enabled for this account of the NATS server, or not in this domain")
-        }
+        // What lies between may come up later, as when a leaf is started before its hub.
+        (true, false) if let Some(domain) = domain => unavailable(
+            format!("nobody answers for the JetStream domain `{domain}`: it is not there, or out of reach at present"),
+            error,
+        ),
+        (true, false) if client.server_info().jetstream => refused(
+            "JetStream is not enabled for this account of the NATS server, or only in a domain, to be named as `domain`",
+        ),
         (true, false) => {
             refused("the NATS server runs without JetStream; start it with `--jetstream` and a `--store_dir`")
         }

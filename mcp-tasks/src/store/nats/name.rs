@@ -48,10 +48,13 @@ pub(super) fn key(id: &str) -> Option<String> {
 
 /// The task id of a key; `None` for a key that no id has.
 pub(super) fn id(key: &str) -> Option<String> {
+    if key.len() == 1 && key.starts_with(ESCAPE) {
+        return Some(String::new());
+    }
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.bytes();
     while let Some(byte) = rest.next() {
-        bytes.push(if byte == b'=' && key.len() > 1 {
+        bytes.push(if byte == b'=' {
             let mut digit = || char::from(rest.next()?).to_digit(16);
             u8::try_from(digit()? * 16 + digit()?).ok()?
         } else {
@@ -59,7 +62,6 @@ pub(super) fn id(key: &str) -> Option<String> {
         });
     }
     let id = String::from_utf8(bytes).ok()?;
-    let id = if id == "=" { String::new() } else { id };
     (self::key(&id)? == key).then_some(id)
 }
 
@@ -100,6 +102,13 @@ mod tests {
         assert_eq!(key("=").unwrap(), "=3D");
         assert_eq!(key(&"a".repeat(513)), None);
         assert_eq!(key(&" ".repeat(171)), None);
+    }
+
+    #[test]
+    fn every_key_is_read_as_its_id() {
+        for id in ["", "=", "==", "=3D", "a=b", "a/b", "é"] {
+            assert_eq!(super::id(&key(id).unwrap()).as_deref(), Some(id));
+        }
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl NatsOptions {
     ///
     /// The store is told less this way: a missing right shows as a time-out, and an interruption is noticed by the change
     /// feed after some 15 s instead of at once.
-    pub fn with_client(client: async_nats::Client) -> Self {
+    pub fn from_client(client: async_nats::Client) -> Self {
         Self::of(Origin::Given(client))
     }
 
@@ -133,7 +133,8 @@ impl NatsOptions {
         self
     }
 
-    /// A file with a user's JWT and seed, as `nsc generate creds` writes it. It is read at each new connection.
+    /// A file with a user's JWT and seed, as `nsc generate creds` writes it. It is read when the store connects for the first
+    /// time, and not when the driver connects again after an interruption: a file that is replaced counts from the next start.
     pub fn credentials_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.auth = Auth::Credentials(path.into());
         self

@@ -14,7 +14,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Config, Error, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::error::{is_broken, pool_error, store_error, too_late};
+use super::error::{is_broken, is_collision, pool_error, store_error, too_late};
 use super::layout::{self, Names};
 use super::options::PostgresOptions;
 use super::tls;
@@ -146,8 +146,8 @@ impl Database {
         }
     }
 
-    /// The rows that `sql` returns. Repeated on another connection if the one that lay ready turns out to be dead: whatever
-    /// the store says may be said twice.
+    /// The rows that `sql` returns. Repeated if it collided with others, and on another connection if the one that lay ready
+    /// turns out to be dead: whatever the store says may be said twice.
     pub(super) async fn rows(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
         self.ready().await?;
         loop {
@@ -161,6 +161,8 @@ impl Database {
                     lent.give_back();
                     return Ok(rows);
                 }
+                // How often is up to the time that the operation has.
+                Err(error) if is_collision(&error) => lent.give_back(),
                 Err(error) if !is_broken(&error) => {
                     lent.give_back();
                     return Err(store_error(error));

@@ -29,6 +29,14 @@ pub(super) fn is_broken(error: &Error) -> bool {
     ended.contains(code) || code.code().starts_with("08")
 }
 
+/// Whether the statement did nothing because others did something at the same time, so that it may well do it now. At the level
+/// `read committed` no statement of the store ends so; where another is the default, as a setting of the database or the
+/// user, a conflict does.
+pub(super) fn is_collision(error: &Error) -> bool {
+    let collisions = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+    error.code().is_some_and(|code| collisions.contains(code))
+}
+
 /// The failure of a statement, or of a connection that could not be made.
 pub(super) fn store_error(error: Error) -> StoreError {
     let (is_final, reason) = match error.code() {

@@ -1,18 +1,14 @@
 //! Changes as they are made, over `LISTEN` and `NOTIFY`.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::poll_fn;
-use mcp_tasks_core::{ChangeFeed, ChangeHub, ChangeStream, StoreError, TaskChange, TaskId};
-use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
+use mcp_tasks_core::{StoreError, TaskChange, TaskId};
 use tokio_postgres::AsyncMessage;
 
+use super::super::feed::{End, Listeners, Source};
 use super::super::message;
-use super::super::pauses::Pauses;
 use super::backend::{original, storable};
 use super::database::{Database, Server};
 use super::error::{store_error, too_late};
@@ -60,159 +56,21 @@ fn change(payload: &str) -> TaskChange {
     message::read(payload, |id| TaskId::new(&original(id)))
 }
 
-/// The feed of a store: a connection of its own while anybody listens.
-#[derive(Debug)]
-pub(super) struct Feed {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    hub: ChangeHub,
+/// The channel on which the nodes tell each other, heard on a connection outside the pool.
+pub(super) struct Channel {
     server: Server,
     database: Arc<Database>,
     prefix: String,
     timeout: Duration,
-    /// The task that listens. Whoever starts or ends it holds the lock.
-    task: Mutex<Option<AbortHandle>>,
 }
 
-/// Why listening ended.
-enum End {
-    NobodyListens,
-    Failed(StoreError),
-}
-
-impl Feed {
+impl Channel {
     pub(super) fn new(server: Server, database: Arc<Database>, prefix: &str, timeout: Duration) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                hub: ChangeHub::new(),
-                server,
-                database,
-                prefix: storable(prefix).into_owned(),
-                timeout,
-                task: Mutex::new(None),
-            }),
-        }
-    }
-}
-
-impl ChangeFeed for Feed {
-    fn changes(&self) -> ChangeStream {
-        let mut stream = self.shared.hub.listen();
-        let shared = Arc::downgrade(&self.shared);
-        let mut is_started = false;
-        // With the first poll, which has a runtime to start the task on. Nothing was given out until then.
-        Box::pin(poll_fn(move |context| {
-            if !is_started && let Some(shared) = shared.upgrade() {
-                is_started = shared.start();
-            }
-            Pin::new(&mut stream).poll_next_unpin(context)
-        }))
-    }
-}
-
-impl Drop for Feed {
-    fn drop(&mut self) {
-        if let Some(task) = self.shared.task().take() {
-            task.abort();
-        }
-    }
-}
-
-impl Shared {
-    fn task(&self) -> MutexGuard<'_, Option<AbortHandle>> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Starts the task unless it runs. Returns whether it does.
-    fn start(self: &Arc<Self>) -> bool {
-        let mut task = self.task();
-        if task.as_ref().is_none_or(AbortHandle::is_finished) {
-            let Ok(runtime) = Handle::try_current() else {
-                return false;
-            };
-            *task = Some(runtime.spawn(Self::run(self.clone())).abort_handle());
-        }
-        true
-    }
-
-    /// Listens until nobody listens here, however often the connection is lost.
-    async fn run(self: Arc<Self>) {
-        let mut delays = Pauses::new(FIRST_DELAY, LONGEST_DELAY);
-        loop {
-            let mut was_connected = false;
-            match self.listen(&mut was_connected).await {
-                End::NobodyListens => return,
-                End::Failed(error) => tracing::warn!(
-                    error = %crate::engine::error_chain(&error),
-                    "changes of tasks on other nodes are noticed late: the PostgreSQL store cannot be listened to; trying again"
-                ),
-            }
-            if was_connected {
-                delays.begin_anew();
-            }
-            delays.pause().await;
-            let mut task = self.task();
-            if !self.hub.has_listeners() {
-                *task = None;
-                return;
-            }
-        }
-    }
-
-    async fn listen(&self, was_connected: &mut bool) -> End {
-        let connecting = async {
-            self.database.ready().await?;
-            self.server.connect().await.map_err(store_error)
-        };
-        let (client, mut messages) = match tokio::time::timeout(self.timeout, connecting).await {
-            Ok(Ok(connected)) => connected,
-            Ok(Err(error)) => return End::Failed(error),
-            Err(_) => return End::Failed(too_late(self.timeout)),
-        };
-        let hearing = async {
-            loop {
-                match messages.next().await {
-                    Some(Ok(AsyncMessage::Notification(notification))) => self.hub.send(change(notification.payload())),
-                    Some(Ok(_)) => {}
-                    Some(Err(error)) => return End::Failed(store_error(error)),
-                    None => {
-                        return End::Failed(StoreError::Unavailable {
-                            reason: "the connection to the PostgreSQL server was closed".to_owned(),
-                            source: None,
-                        });
-                    }
-                }
-            }
-        };
-        let keeping = async {
-            if let Err(error) = self.begin(&client).await {
-                return End::Failed(error);
-            }
-            *was_connected = true;
-            self.hub.send(TaskChange::Resumed);
-            for settled in [NEARLY_ALL, self.timeout] {
-                tokio::time::sleep(settled).await;
-                self.hub.send(TaskChange::Resumed);
-            }
-            loop {
-                tokio::time::sleep(AGAIN).await;
-                {
-                    let mut task = self.task();
-                    if !self.hub.has_listeners() {
-                        *task = None;
-                        return End::NobodyListens;
-                    }
-                }
-                if let Err(error) = self.say(&client).await {
-                    return End::Failed(error);
-                }
-            }
-        };
-        tokio::select! {
-            end = hearing => end,
-            end = keeping => end,
+            server,
+            database,
+            prefix: storable(prefix).into_owned(),
+            timeout,
         }
     }
 
@@ -234,10 +92,59 @@ impl Shared {
         let saying = async { client.execute(&sql, &[&self.prefix]).await.map_err(store_error) };
         self.database.in_time(saying).await.map(drop)
     }
+
+    /// Sees to it that writers go on telling, until nobody listens.
+    async fn keep(&self, client: &tokio_postgres::Client, listeners: &Listeners) -> Result<(), StoreError> {
+        self.begin(client).await?;
+        listeners.begin();
+        for settled in [NEARLY_ALL, self.timeout] {
+            tokio::time::sleep(settled).await;
+            listeners.tell(TaskChange::Resumed);
+        }
+        loop {
+            tokio::time::sleep(AGAIN).await;
+            if listeners.are_gone() {
+                return Ok(());
+            }
+            self.say(client).await?;
+        }
+    }
 }
 
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Feed").field("hub", &self.hub).finish_non_exhaustive()
+impl Source for Channel {
+    const NAME: &'static str = "PostgreSQL";
+    const PAUSES: (Duration, Duration) = (FIRST_DELAY, LONGEST_DELAY);
+
+    async fn listen(&self, listeners: &Listeners) -> End {
+        let connecting = async {
+            self.database.ready().await?;
+            self.server.connect().await.map_err(store_error)
+        };
+        let (client, mut messages) = match tokio::time::timeout(self.timeout, connecting).await {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) => return End::Failed(error),
+            Err(_) => return End::Failed(too_late(self.timeout)),
+        };
+        let hearing = async {
+            loop {
+                match messages.next().await {
+                    Some(Ok(AsyncMessage::Notification(notification))) => {
+                        listeners.tell(change(notification.payload()));
+                    }
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return store_error(error),
+                    None => {
+                        return StoreError::Unavailable {
+                            reason: "the connection to the PostgreSQL server was closed".to_owned(),
+                            source: None,
+                        };
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            error = hearing => End::Failed(error),
+            kept = self.keep(&client, listeners) => kept.map_or_else(End::Failed, |()| End::NobodyListens),
+        }
     }
 }

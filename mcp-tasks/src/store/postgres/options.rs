@@ -89,7 +89,7 @@ impl PostgresOptions {
     }
 
     /// What sets the tasks of one deployment apart from others' in the same tables: `mcp-tasks:`, unless told otherwise.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
@@ -138,6 +138,10 @@ impl PostgresOptions {
             .ok_or_else(|| wrong("`//` is missing"))?;
         // The credentials end at the first `@`. Another one in the host is a password's, and would go to the resolver.
         let after = rest.find('@').map_or(0, |at| at + 1);
+        // The driver would take all that is in front of an `@` in an option for the user.
+        if rest[..after].contains(['/', '?']) {
+            return Err(wrong("a `/` or a `?` is in front of an `@`"));
+        }
         let host = rest[after..].split(['/', '?']).next().unwrap_or_default();
         if host.contains('@') {
             return Err(wrong("there is more than one `@`"));

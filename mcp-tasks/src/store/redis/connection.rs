@@ -69,6 +69,8 @@ pub(super) struct Link {
     /// Held by whoever connects, so that a crowd makes one connection.
     connecting: tokio::sync::Mutex<()>,
     connections: AtomicU64,
+    /// The connection on which somebody waited last for an answer that did not come.
+    unanswered: AtomicU64,
     looked_at_durability: AtomicBool,
 }
 
@@ -80,6 +82,7 @@ impl Link {
             current: Mutex::new(None),
             connecting: tokio::sync::Mutex::new(()),
             connections: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
             looked_at_durability: AtomicBool::new(false),
         }
     }
@@ -92,20 +95,34 @@ impl Link {
         self.timeout
     }
 
-    /// Does `work` on the connection. What it does may be done twice: a connection that turns out to be dead is replaced,
-    /// once, and what was sent over it may have arrived.
+    /// Gives `operation`, which may be several round trips, the time that there is.
+    pub(super) async fn in_time<T>(
+        &self,
+        operation: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let outcome = tokio::time::timeout(self.timeout, operation).await;
+        outcome.unwrap_or_else(|_| {
+            // A connection whose other end has vanished without a word shows itself by nothing else.
+            self.discard(self.unanswered.load(Ordering::Relaxed));
+            Err(late("the Redis server", self.timeout))
+        })
+    }
+
+    /// Does `work` on the connection, in the time that there is. What it does may be done twice: a connection that turns out
+    /// to be dead is replaced, once, and what was sent over it may have arrived.
     pub(super) async fn run<T, F, W>(&self, work: F) -> Result<T, StoreError>
     where
         F: Fn(Connection) -> W,
         W: Future<Output = RedisResult<T>>,
     {
-        let used = AtomicU64::new(0);
         let attempts = async {
             let mut again = true;
             loop {
-                let (number, connection) = self.connection().await?;
-                used.store(number, Ordering::Relaxed);
-                let error = match work(connection).await {
+                let (number, connection) = self.connection().await.map_err(store_error)?;
+                let asked = Asked { link: self, number };
+                let outcome = work(connection).await;
+                asked.answered();
+                let error = match outcome {
                     Ok(done) => return Ok(done),
                     Err(error) => error,
                 };
@@ -113,19 +130,12 @@ impl Link {
                     self.discard(number);
                 }
                 if !(again && was_dropped(&error)) {
-                    return Err(error);
+                    return Err(store_error(error));
                 }
                 again = false;
             }
         };
-        match tokio::time::timeout(self.timeout, attempts).await {
-            Ok(outcome) => outcome.map_err(store_error),
-            Err(_) => {
-                // A connection whose other end has vanished without a word shows itself by nothing else.
-                self.discard(used.load(Ordering::Relaxed));
-                Err(late("the Redis server", self.timeout))
-            }
-        }
+        self.in_time(attempts).await
     }
 
     async fn connection(&self) -> RedisResult<(u64, Connection)> {
@@ -163,6 +173,24 @@ impl Link {
     /// Nothing that holds the lock can panic half-way.
     fn current(&self) -> MutexGuard<'_, Option<(u64, Connection)>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who waits for an answer, and says so when they are dropped without one.
+struct Asked<'a> {
+    link: &'a Link,
+    number: u64,
+}
+
+impl Asked<'_> {
+    fn answered(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.link.unanswered.store(self.number, Ordering::Relaxed);
     }
 }
 

@@ -11,9 +11,10 @@ use redis::{Client, ClientTlsConfig, ConnectionAddr, TlsCertificates};
 
 use super::super::defaults::{PREFIX, TIMEOUT};
 use super::super::failure::refused;
+use super::super::feed::Feed;
 use super::backend::RedisBackend;
 use super::connection::Link;
-use super::feed::Feed;
+use super::feed::Channel;
 use super::keys::Keys;
 use super::url::{self, Target};
 use super::{Inner, RedisStore};
@@ -37,8 +38,6 @@ pub struct RedisOptions {
 #[derive(Clone)]
 enum Given {
     Target(Target),
-    /// What is wrong with the URL.
-    Wrong(String),
     Client(Box<Client>),
 }
 
@@ -52,9 +51,13 @@ impl RedisOptions {
     /// * `redis+unix:///path/to/socket[?db=0&user=…&pass=…]`.
     ///
     /// What has a meaning in URLs is percent-encoded in a user and a password. The parameter `protocol=resp3` is taken, no
-    /// other. A URL that is wrong is an error of [`open`](Self::open).
-    pub fn new(url: &str) -> Self {
-        Self::given(url::parse(url).map_or_else(Given::Wrong, Given::Target))
+    /// other.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] if the URL cannot be understood. The error does not show it, as it may hold a password.
+    pub fn new(url: &str) -> Result<Self, StoreError> {
+        let target = url::parse(url).map_err(|reason| refused(format!("the Redis URL cannot be used: {reason}")))?;
+        Ok(Self::given(Given::Target(target)))
     }
 
     /// The server of a client of the application's, with its address, its credentials and its certificates.
@@ -74,8 +77,9 @@ impl RedisOptions {
     }
 
     /// Sends commands over a connection of the application's, which may use it for others too. It is up to the manager then
-    /// when an answer is too late, if that is before [`timeout`](Self::timeout), and when to connect anew. The change feed has a connection of its own all the same, to the server of these options, as a
-    /// connection that listens does nothing else.
+    /// when an answer is too late, if that is before [`timeout`](Self::timeout), and when to connect anew. The change feed
+    /// has a connection of its own all the same, to the server of these options, as a connection that listens does nothing
+    /// else.
     ///
     /// Not for a cluster.
     pub fn connection_manager(mut self, manager: ConnectionManager) -> Self {
@@ -114,13 +118,13 @@ impl RedisOptions {
     /// Makes the store. Connects to nothing yet: the first operation does, and every later one if it fails.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] if the options cannot be used: a URL that names no server, a certificate that cannot be
-    /// read, a key prefix with an empty hash tag (`{}`). The error does not show the URL, which may hold a password.
+    /// [`StoreError::Refused`] if the options cannot be used: a certificate that cannot be read, a key prefix with an empty
+    /// hash tag (`{}`).
     pub fn open(self) -> Result<RedisStore, StoreError> {
         let keys = Keys::new(&self.prefix).map_err(refused)?;
         let timeout = self.timeout;
         let link = Arc::new(Link::new(self.endpoint()?, timeout));
-        let feed = Feed::new(&link, keys.channel());
+        let feed = Feed::new(Channel::new(&link, keys.channel()));
         // The backend makes the names itself.
         let tasks = CasStore::new(RedisBackend::new(link.clone(), keys.clone())).with_prefix("");
         Ok(RedisStore {
@@ -128,7 +132,7 @@ impl RedisOptions {
                 tasks,
                 link,
                 keys,
-                feed: Arc::new(feed),
+                feed,
             }),
         })
     }
@@ -140,7 +144,6 @@ impl RedisOptions {
                 root_cert: self.root_certificates.clone(),
             });
         let client = match self.given {
-            Given::Wrong(problem) => return Err(refused(problem)),
             Given::Client(_) if certificates.is_some() => {
                 return Err(refused("a client that is handed in brings its certificates with it"));
             }
@@ -207,7 +210,6 @@ impl fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("RedisOptions");
         match &self.given {
-            Given::Wrong(problem) => shown.field("problem", problem),
             Given::Target(target) => shown.field("target", target),
             Given::Client(client) => shown.field("target", &client.get_connection_info().addr().to_string()),
         };

@@ -52,8 +52,10 @@ fn server(scheme: &str, rest: &str) -> Result<ConnectionInfo, String> {
     for (name, _) in url.query_pairs() {
         let known = name == "protocol" || (is_socket && matches!(&*name, "db" | "user" | "pass"));
         if !known {
-            // The name alone, as a value may be a password.
-            return Err(format!("it has no parameter `{name}`; {USAGE}"));
+            // Not named, as a password with a `?` in it comes here too.
+            return Err(format!(
+                "after a `?` there may be `protocol=`, for a socket `db=`, `user=` and `pass=`, and nothing else; {USAGE}"
+            ));
         }
     }
     if url.fragment().is_some() {
@@ -128,6 +130,8 @@ mod tests {
             "redis://:hunter2@db:port",
             "redis://:hunter2@db/zero",
             "redis://:hunter2@db?password=hunter2",
+            "redis://me:7?hunter2@db",
+            "redis+unix:///run/redis.sock?hunter2",
             "redis://:hunter2@db?protocol=hunter2",
             "rediss://:hunter2@db#insecure",
             "redis-cluster://:hunter2@a,,b",
