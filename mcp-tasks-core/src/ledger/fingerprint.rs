@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
@@ -96,8 +97,15 @@ fn hex_digit(digit: u8) -> Result<u8, InvalidFingerprint> {
 }
 
 impl fmt::Display for Fingerprint {
+    /// In one piece: a stored ledger has one in each entry, and formatting 32 bytes one by one was half of writing it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        let (pairs, _) = text.as_chunks_mut::<2>();
+        for (byte, pair) in self.0.iter().zip(pairs) {
+            *pair = [byte >> 4, byte & 0xf].map(|digit| DIGITS[usize::from(digit)]);
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -115,8 +123,22 @@ impl Serialize for Fingerprint {
 
 impl<'de> Deserialize<'de> for Fingerprint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::from_hex(&text).map_err(serde::de::Error::custom)
+        deserializer.deserialize_str(Hex)
+    }
+}
+
+/// Reads the digits where they lie.
+struct Hex;
+
+impl Visitor<'_> for Hex {
+    type Value = Fingerprint;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("64 lower-case hex digits")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Fingerprint, E> {
+        Fingerprint::from_hex(text).map_err(E::custom)
     }
 }
 

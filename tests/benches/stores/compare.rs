@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::try_join_all;
-use mcp_tasks_core::{Mutation, TaskId, TaskStore, WriteId};
+use mcp_tasks_core::{Mutation, TaskId, TaskRecord, TaskStore, WriteId};
 use mcp_tasks_tests::table::{Table, ratio};
 use tokio::runtime::{Builder, Runtime};
 
@@ -43,7 +43,9 @@ pub(crate) trait Driver: Send + Sync + 'static {
 struct Bed<D> {
     store: Arc<dyn TaskStore>,
     driver: D,
-    /// A record as stored.
+    /// A record, made once: what is measured is how it is kept.
+    record: TaskRecord,
+    /// The same as stored.
     text: String,
     next: AtomicU64,
     /// What was written by hand, by the version written last.
@@ -64,9 +66,10 @@ impl<D: Driver> Bed<D> {
     }
 
     async fn create(&self) -> Bench<TaskId> {
-        let id = self.next_id();
-        self.store.create(record(&id)).await?;
-        Ok(id)
+        let mut record = self.record.clone();
+        record.task_id = self.next_id();
+        let created = self.store.create(record).await?;
+        Ok(created.task_id.clone())
     }
 
     async fn create_by_hand(&self) -> Bench<TaskId> {
@@ -258,11 +261,13 @@ pub(crate) fn compare(
     store: Arc<dyn TaskStore>,
     driver: impl Driver,
 ) -> Bench<()> {
-    let text = record(&TaskId::from_entropy([7; 16])).to_json()?;
+    let record = record(&TaskId::from_entropy([7; 16]));
+    let text = record.to_json()?;
     let name = format!("{name}, {} bytes", text.len());
     let bed = Arc::new(Bed {
         store,
         driver,
+        record,
         text,
         next: AtomicU64::new(1 << 32),
         versions: Mutex::default(),

@@ -22,7 +22,8 @@
 //! trips, a record's text of the same length, in the same durability, and a write that fails unless what is there is as
 //! expected. It leaves out what a store of tasks has to do besides: it neither parses the record it read nor writes one as
 //! JSON, runs no mutation, draws no random version, has no time-out, mends no connection, and has one connection for all.
-//! With SQLite it works on the thread that asks, which an async program may not do with a write.
+//! With SQLite it does what an async program has to do, as does the store: what a write costs ends with a flush or a wait for
+//! another process, so it is made with `spawn_blocking`; a row is read on the thread that asks, from a connection of its own.
 //!
 //! Every operation is done from a task of a runtime with one thread; the SQLite store has threads of its own besides. "64 at once" is the time for all 64 of
 //! them: by hand these are 64 tasks which look, write if nothing was written meanwhile, and look again if it was. Files lie in

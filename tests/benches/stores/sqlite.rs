@@ -6,32 +6,55 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_tasks::{Durability, SqliteOptions};
 use rusqlite::{Connection, params};
+use tokio::task::spawn_blocking;
 
 use super::compare::{self, Driver, Raw, Row};
 use super::options::Options;
 use super::work::{Bench, DEADLINE};
 
-/// A connection to the store's own file, set up as the store's. Each write is a transaction of its own.
-struct Rusqlite(Mutex<Connection>);
+type Outcome<T> = Result<T, rusqlite::Error>;
+
+/// Two connections to the store's own file, set up as the store's. Each write is a transaction of its own.
+struct Rusqlite {
+    reading: Mutex<Connection>,
+    writing: Arc<Mutex<Connection>>,
+}
+
+fn on<T>(connection: &Mutex<Connection>, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
+    work(&connection.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 impl Rusqlite {
     fn open(path: &Path, durability: Durability) -> Bench<Self> {
-        let connection = Connection::open(path)?;
         let synchronous = if durability == Durability::Full {
             "FULL"
         } else {
             "NORMAL"
         };
-        connection.execute_batch(&format!("PRAGMA synchronous = {synchronous}"))?;
-        Ok(Self(Mutex::new(connection)))
+        let connect = || {
+            let connection = Connection::open(path)?;
+            connection.execute_batch(&format!("PRAGMA synchronous = {synchronous}"))?;
+            Ok::<_, rusqlite::Error>(Mutex::new(connection))
+        };
+        Ok(Self {
+            reading: connect()?,
+            writing: Arc::new(connect()?),
+        })
     }
 
-    fn on_connection<'a, T: Send + 'a>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
-    ) -> Raw<'a, T> {
-        let done = work(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Where it is asked.
+    fn read<'a, T: Send + 'a>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Raw<'a, T> {
+        let done = on(&self.reading, work);
         Box::pin(ready(done.map_err(Into::into)))
+    }
+
+    /// Where it may block.
+    fn write<'a, T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Raw<'a, T> {
+        let writing = self.writing.clone();
+        Box::pin(async move { Ok(spawn_blocking(move || on(&writing, work)).await??) })
     }
 }
 
@@ -46,7 +69,8 @@ fn number(version: u64) -> i64 {
 
 impl Driver for Rusqlite {
     fn create<'a>(&'a self, id: &'a str, text: &'a str) -> Raw<'a, u64> {
-        self.on_connection(|connection| {
+        let (id, text) = (id.to_owned(), text.to_owned());
+        self.write(move |connection| {
             connection
                 .prepare_cached(
                     "INSERT INTO tasks (id, version, last_write, deadline, lease, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
@@ -58,7 +82,7 @@ impl Driver for Rusqlite {
     }
 
     fn get<'a>(&'a self, id: &'a str) -> Raw<'a, Row> {
-        self.on_connection(|connection| {
+        self.read(|connection| {
             connection
                 .prepare_cached("SELECT record, version FROM tasks WHERE id = ?1")?
                 .query_row([id], |row| {
@@ -71,7 +95,8 @@ impl Driver for Rusqlite {
     }
 
     fn update<'a>(&'a self, id: &'a str, version: u64, text: &'a str) -> Raw<'a, Option<u64>> {
-        self.on_connection(|connection| {
+        let (id, text) = (id.to_owned(), text.to_owned());
+        self.write(move |connection| {
             let next = version + 1;
             let changed = connection
                 .prepare_cached(

@@ -87,19 +87,22 @@ impl Backend {
     /// Writes if the newest message under the key is this one; returns the new revision, or `None` on a conflict.
     ///
     /// A bucket shows some moments before it takes messages, when it is made and when it changes its leader, and is made
-    /// again when it was removed: what nobody took is offered again.
+    /// again when it was removed: what nobody took is offered again. Headers are made for each offer, as to copy them costs
+    /// more.
     async fn publish(
         &self,
         key: &str,
-        mut headers: HeaderMap,
+        headers: impl Fn(&mut HeaderMap) + Send + Sync,
         value: &[u8],
         expected: u64,
     ) -> Result<Option<u64>, StoreError> {
-        headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(expected));
         let mut offers = 0;
         loop {
             offers += 1;
-            match self.offer(key, headers.clone(), value).await? {
+            let mut made = HeaderMap::new();
+            headers(&mut made);
+            made.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(expected));
+            match self.offer(key, made, value).await? {
                 Ok(revision) => return Ok(Some(revision)),
                 Err(WriteFailure::Conflict) => return Ok(None),
                 Err(WriteFailure::Nobody(_)) if offers < OFFERS => {
@@ -158,9 +161,10 @@ impl Backend {
             if newest.value.is_none() {
                 return Ok(false);
             }
-            let mut headers = HeaderMap::new();
-            headers.insert(OPERATION, PURGE);
-            headers.insert(header::NATS_ROLLUP, ROLL_UP);
+            let headers = |headers: &mut HeaderMap| {
+                headers.insert(OPERATION, PURGE);
+                headers.insert(header::NATS_ROLLUP, ROLL_UP);
+            };
             if let Some(revision) = self.publish(key, headers, &[], newest.revision).await? {
                 self.watcher.forget(key, revision);
                 return Ok(true);
@@ -177,13 +181,12 @@ impl Backend {
             return Err(refused("the task's id is longer than a key of a NATS bucket may be"));
         };
         let marks = Marks::from(write.marks);
-        let mut headers = HeaderMap::new();
-        marks.write_to(&mut headers);
+        let headers = |headers: &mut HeaderMap| marks.write_to(headers);
         let expected = match expect {
             Expect::Absent => 0,
             Expect::Version(version) => version.get(),
         };
-        let mut written = self.publish(&key, headers.clone(), write.value, expected).await?;
+        let mut written = self.publish(&key, headers, write.value, expected).await?;
         if written.is_none() && expect == Expect::Absent {
             // A mark of deletion is there, perhaps; it counts as nothing.
             if let Some(Newest { revision, value: None }) = self.newest(&key).await? {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use deadpool_postgres::{Client, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod};
+use deadpool_postgres::{Client, Hook, HookError, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use mcp_tasks_core::StoreError;
@@ -78,6 +78,9 @@ impl Server {
         );
         Pool::builder(manager)
             .max_size(options.pool_size.get())
+            // The one used last: its process on the server is awake, and has what it needs in its caches. In turn, as by
+            // default, each statement would wake another process and prepare itself there anew.
+            .queue_mode(QueueMode::Lifo)
             .post_create(Hook::async_fn(move |client, _| {
                 let limit = limit.clone();
                 Box::pin(async move { client.batch_execute(&limit).await.map_err(HookError::Backend) })

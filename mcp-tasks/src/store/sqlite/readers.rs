@@ -1,7 +1,6 @@
 //! The connections that read: some for whoever asks, some with threads of their own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
@@ -27,7 +26,6 @@ type Job = Box<dyn FnOnce(&Connection) + Send>;
 
 pub(super) struct Readers {
     here: Vec<Mutex<Connection>>,
-    turn: AtomicUsize,
     jobs: Sender<Job>,
     timeout: Duration,
 }
@@ -45,7 +43,6 @@ impl Readers {
         let here = (0..cores.min(MOST_HERE)).map(|_| impatient_reader(options).map(Mutex::new));
         Ok(Self {
             here: here.collect::<Result<_, _>>()?,
-            turn: AtomicUsize::new(0),
             jobs,
             timeout: options.timeout,
         })
@@ -62,10 +59,10 @@ impl Readers {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
     ) -> Option<Result<T, StoreError>> {
-        let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let mut read = Some(read);
-        for n in 0..self.here.len() {
-            let connection = match self.here[first.wrapping_add(n) % self.here.len()].try_lock() {
+        // The first that is free, and not the next in turn: it has read what is asked for before, and has it in its cache.
+        for connection in &self.here {
+            let connection = match connection.try_lock() {
                 Ok(connection) => connection,
                 // A read that panicked has left nothing behind: its statement was reset on the way out.
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

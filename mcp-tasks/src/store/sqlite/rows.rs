@@ -1,10 +1,11 @@
 //! Rows and the statements on them. Each write is one conditional statement.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use mcp_tasks_core::store::RecordMarks;
 use mcp_tasks_core::{Change, Mutation, StoreError, TaskId, TaskRecord, Timestamp, Updated, WriteId};
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, OptionalExtension, Row, params};
 
@@ -13,7 +14,10 @@ use super::parsed::Parsed;
 
 /// How much of what was last written is kept, in bytes of records as stored: a few thousand ordinary records, which is
 /// more than a node runs at a time, and nothing that an operator would look for.
-const REMEMBERED: usize = 8 << 20;
+const REMEMBERED: u64 = 8 << 20;
+
+/// Roughly how many records that is; they are a KiB or two.
+const RECORDS: usize = 8_192;
 
 /// What an operation makes of the rows: an outcome, good or bad, that is answered once it is committed; or a failure of
 /// SQLite, which undoes the transaction.
@@ -258,40 +262,43 @@ fn indexed(record: &TaskRecord) -> [Option<i64>; 2] {
     [deadline, lease].map(|time| time.map(millis))
 }
 
-/// Records as this process last wrote them.
-#[derive(Default)]
-pub(super) struct Seen {
-    records: HashMap<TaskId, (Arc<TaskRecord>, usize)>,
-    bytes: usize,
+/// Records as this process last wrote them, those that may be written again.
+pub(super) struct Seen(Cache<TaskId, (Arc<TaskRecord>, usize), Bytes>);
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<TaskId, (Arc<TaskRecord>, usize)> for Bytes {
+    fn weight(&self, _: &TaskId, (_, size): &(Arc<TaskRecord>, usize)) -> u64 {
+        *size as u64
+    }
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self(Cache::with_weighter(RECORDS, REMEMBERED, Bytes))
+    }
 }
 
 impl Seen {
     fn get(&self, id: &TaskId) -> Option<Arc<TaskRecord>> {
-        self.records.get(id).map(|(record, _)| record.clone())
+        self.0.get(id).map(|(record, _)| record.clone())
     }
 
     /// Keeps a record that may be written again. Without the id of its write it could not be told from another.
     fn remember(&mut self, record: &Arc<TaskRecord>, size: usize) {
-        self.forget(&record.task_id);
-        if record.status.is_terminal() || record.last_write.is_none() || size > REMEMBERED {
-            return;
+        if record.status.is_terminal() || record.last_write.is_none() {
+            self.forget(&record.task_id);
+        } else {
+            self.0.insert(record.task_id.clone(), (record.clone(), size));
         }
-        if self.bytes + size > REMEMBERED {
-            // To begin anew costs a read for each that is written again, and rare it is.
-            self.clear();
-        }
-        self.bytes += size;
-        self.records.insert(record.task_id.clone(), (record.clone(), size));
     }
 
     fn forget(&mut self, id: &TaskId) {
-        if let Some((_, size)) = self.records.remove(id) {
-            self.bytes -= size;
-        }
+        self.0.remove(id);
     }
 
     pub(super) fn clear(&mut self) {
-        self.records.clear();
-        self.bytes = 0;
+        self.0.clear();
     }
 }
