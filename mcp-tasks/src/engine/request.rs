@@ -177,7 +177,8 @@ impl Engine {
         let Some(abandoned) = abandoned else {
             return Ok(record);
         };
-        self.recover(abandoned).await?;
+        // Boxed apart: every look-up would be given room for it.
+        Box::pin(self.recover(abandoned)).await?;
         self.owned(id, caller).await
     }
 
