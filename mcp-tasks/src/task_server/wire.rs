@@ -262,7 +262,7 @@ mod tests {
             TaskId::new("a\"b\\c\u{1}"),
             "tool".into(),
             Json::of(&json!({})).unwrap(),
-            ClientCapabilities::default(),
+            ClientCapabilities::new(Json::of(&json!({})).unwrap()),
             Timestamp::from_millis(1_785_196_800_250),
             None,
             Duration::from_secs(1),
