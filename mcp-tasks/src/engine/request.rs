@@ -203,7 +203,8 @@ impl Engine {
         let Some(abandoned) = abandoned else {
             return Ok(record);
         };
-        if let Err(error) = self.recover(abandoned).await {
+        // Boxed apart: every look-up would be given room for it.
+        if let Err(error) = Box::pin(self.recover(abandoned)).await {
             tracing::warn!(
                 task_id = %id,
                 error = %error_chain(&error),

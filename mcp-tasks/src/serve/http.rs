@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::serve::ListenerExt;
+use axum::{Router, ServiceExt};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio::net::TcpListener;
@@ -12,9 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Error, PATIENCE, Result, Server};
 
+mod entry;
 mod front;
 mod sessions;
 
+use entry::Entry;
 use front::Front;
 
 /// Where MCP is served; what clients and the conformance suite expect of a server that says nothing else.
@@ -90,6 +92,15 @@ impl<H: ServerHandler> Server<H> {
     /// when `stop` fires.
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn into_router(mut self, stop: CancellationToken) -> Router {
+        let layer = self.http.layer.take();
+        let router = router(&self.into_front(stop));
+        match layer {
+            Some(Layer(change)) => change(router),
+            None => router,
+        }
+    }
+
+    fn into_front(mut self, stop: CancellationToken) -> Front<H> {
         let settings = self.runtime.engine.settings();
         let mut config = StreamableHttpServerConfig::default()
             // A poll is one small answer: an event stream around it costs a client an event parser and the connection
@@ -109,13 +120,12 @@ impl<H: ServerHandler> Server<H> {
         {
             config = config.with_allowed_origins(origins);
         }
-        let layer = self.http.layer.take();
-        let router = Router::new().route_service(PATH, Front::new(self.runtime, self.handler, config));
-        match layer {
-            Some(Layer(change)) => change(router),
-            None => router,
-        }
+        Front::new(self.runtime, self.handler, config)
     }
+}
+
+fn router<H: ServerHandler>(front: &Front<H>) -> Router {
+    Router::new().route_service(PATH, front.clone())
 }
 
 /// Serves until `stop` fires and what is under way has ended, or patience with it has. Returns when `stop` fired.
@@ -148,9 +158,22 @@ pub(super) async fn serve<H: ServerHandler>(
 
     // Streams that never end by themselves are cut when patience is over; everything else may finish before.
     let streams = CancellationToken::new();
-    let router = server.into_router(streams.clone());
-    let serving = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let serving = tokio::spawn(serving.into_future());
+    let stopping = stop.clone().cancelled_owned();
+    let serving = if server.http.layer.is_some() {
+        let router = server.into_router(streams.clone());
+        tokio::spawn(
+            axum::serve(listener, router)
+                .with_graceful_shutdown(stopping)
+                .into_future(),
+        )
+    } else {
+        let entry = Entry::new(server.into_front(streams.clone()));
+        tokio::spawn(
+            axum::serve(listener, entry.into_make_service())
+                .with_graceful_shutdown(stopping)
+                .into_future(),
+        )
+    };
     ready(&format!("http://{local}{PATH}"));
 
     stop.cancelled().await;

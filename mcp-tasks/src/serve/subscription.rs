@@ -250,7 +250,10 @@ impl Subscription {
 
     fn notification(&self, record: &TaskRecord) -> Result<Vec<u8>, ErrorData> {
         let params = TaskJson::notified(record, &self.meta)?;
-        Ok(line(&Notification::new("notifications/tasks", &params)))
+        let mut message = br#"{"jsonrpc":"2.0","method":"notifications/tasks","params":"#.to_vec();
+        params.write(&mut message);
+        message.push(b'}');
+        Ok(in_one_line(message))
     }
 
     /// The response to the request to listen, which ends the subscription.
@@ -305,7 +308,10 @@ fn unsayable(error: &serde_json::Error) -> ErrorData {
 /// where a blank says the same.
 fn line(message: &impl Serialize) -> Vec<u8> {
     // Numbers, text, and JSON that is kept as text: they have a JSON form.
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    in_one_line(serde_json::to_vec(message).unwrap_or_default())
+}
+
+fn in_one_line(mut line: Vec<u8>) -> Vec<u8> {
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';

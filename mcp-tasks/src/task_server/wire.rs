@@ -1,8 +1,9 @@
 //! Records as the wire has them: for rmcp in its types, and straight as JSON, which says the same in the same bytes.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
-use mcp_tasks_core::{InputRequest, Json, TaskId, TaskRecord, TaskStatus, Timestamp};
+use mcp_tasks_core::{InputRequest, Json, TaskRecord, TaskStatus, Timestamp};
 use rmcp::ErrorData;
 use rmcp::model::{
     DetailedTask, GetTaskResult, InputRequests, InputResponses, Task, TaskPayload, TaskStatus as WireStatus,
@@ -52,27 +53,14 @@ pub(super) fn detailed(record: &TaskRecord) -> Result<GetTaskResult, ErrorData> 
 
 /// A record as JSON, its members in the order in which rmcp's types have them. What a record holds as JSON is copied as it
 /// is, and neither read nor printed anew.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(crate) struct TaskJson<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     result_type: Option<&'static str>,
     /// Of a notification.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<&'a RawValue>,
-    task_id: &'a TaskId,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status_message: Option<&'a str>,
-    created_at: Timestamp,
-    last_updated_at: Timestamp,
-    ttl_ms: Option<u64>,
-    poll_interval_ms: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    record: &'a TaskRecord,
     input_requests: Option<BTreeMap<&'a str, &'a Json>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a Json>,
 }
 
@@ -82,13 +70,7 @@ impl<'a> TaskJson<'a> {
         Self {
             result_type: None,
             meta: None,
-            task_id: &record.task_id,
-            status: record.status.as_str(),
-            status_message: record.status_message.as_deref(),
-            created_at: record.created_at,
-            last_updated_at: record.last_updated_at,
-            ttl_ms: record.ttl_ms,
-            poll_interval_ms: record.poll_interval_ms,
+            record,
             input_requests: None,
             result: None,
             error: None,
@@ -139,6 +121,89 @@ impl<'a> TaskJson<'a> {
             ..Self::detailed(record)?
         })
     }
+
+    /// Appends the text to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let record = self.record;
+        let mut object = Object::open(out);
+        if let Some(result_type) = self.result_type {
+            object.plain("resultType", result_type);
+        }
+        if let Some(meta) = self.meta {
+            object.raw("_meta", meta.get());
+        }
+        object.value("taskId", &record.task_id);
+        object.plain("status", record.status.as_str());
+        if let Some(words) = &record.status_message {
+            object.value("statusMessage", words);
+        }
+        object.instant("createdAt", record.created_at);
+        object.instant("lastUpdatedAt", record.last_updated_at);
+        object.value("ttlMs", &record.ttl_ms);
+        object.value("pollIntervalMs", &record.poll_interval_ms);
+        if let Some(requests) = &self.input_requests {
+            object.value("inputRequests", requests);
+        }
+        if let Some(result) = self.result {
+            object.raw("result", result.get());
+        }
+        if let Some(error) = self.error {
+            object.raw("error", error.get());
+        }
+        object.close();
+    }
+}
+
+/// An object that is written member by member. Names and text that need no escapes, which is most of a task, are copied;
+/// serde_json would look at each of their bytes, and that is most of what it spends on them.
+struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    /// What stands before the next member.
+    before: u8,
+}
+
+impl<'a> Object<'a> {
+    const fn open(out: &'a mut Vec<u8>) -> Self {
+        Self { out, before: b'{' }
+    }
+
+    /// Where the value of the member is to be written.
+    fn member(&mut self, name: &'static str) -> &mut Vec<u8> {
+        self.out.push(self.before);
+        self.before = b',';
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    /// Text that needs no escapes.
+    fn plain(&mut self, name: &'static str, text: &str) {
+        let out = self.member(name);
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    }
+
+    fn instant(&mut self, name: &'static str, at: Timestamp) {
+        // A vector takes all that is written.
+        let _ = write!(self.member(name), "\"{at}\"");
+    }
+
+    /// JSON as it is.
+    fn raw(&mut self, name: &'static str, json: &str) {
+        self.member(name).extend_from_slice(json.as_bytes());
+    }
+
+    /// Anything else, of what cannot fail: text, numbers, and JSON under keys that are text.
+    fn value(&mut self, name: &'static str, value: &impl Serialize) {
+        let _ = serde_json::to_writer(self.member(name), value);
+    }
+
+    /// To be called after at least one member.
+    fn close(self) {
+        self.out.push(b'}');
+    }
 }
 
 /// A member that has to be there, and an object.
@@ -180,4 +245,53 @@ fn stored<T>(decoded: Result<T, serde_json::Error>) -> Result<T, ErrorData> {
 fn unusable(detail: &str) -> ErrorData {
     tracing::error!(detail, "a stored task cannot be shown");
     ErrorData::internal_error("The stored task cannot be shown; see the server's log", None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mcp_tasks_core::{ClientCapabilities, TaskId};
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(status: TaskStatus) -> TaskRecord {
+        let mut record = TaskRecord::new(
+            // Other programs may write to a store too.
+            TaskId::new("a\"b\\c\u{1}"),
+            "tool".into(),
+            Json::of(&json!({})).unwrap(),
+            ClientCapabilities::new(Json::of(&json!({})).unwrap()),
+            Timestamp::from_millis(1_785_196_800_250),
+            None,
+            Duration::from_secs(1),
+        );
+        record.status = status;
+        record.last_updated_at = Timestamp::from_millis(1_785_196_800_999);
+        record.result = Some(Json::of(&json!({"content": "\n"})).unwrap());
+        record.error = Some(Json::of(&json!({"code": -32603, "message": "\t"})).unwrap());
+        record
+    }
+
+    #[test]
+    fn text_says_what_rmcps_types_say_to_the_byte() {
+        for status in [
+            TaskStatus::Working,
+            TaskStatus::InputRequired,
+            TaskStatus::Completed,
+            TaskStatus::Failed,
+            TaskStatus::Cancelled,
+        ] {
+            for (words, ttl_ms) in [(None, None), (Some("a \"word\"\n\u{7f}é"), Some(u64::MAX))] {
+                let mut record = record(status);
+                record.status_message = words.map(Into::into);
+                record.ttl_ms = ttl_ms;
+                let mut text = Vec::new();
+                TaskJson::polled(&record).unwrap().write(&mut text);
+                let theirs = serde_json::to_string(&detailed(&record).unwrap()).unwrap();
+                assert_eq!(String::from_utf8(text).unwrap(), theirs);
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ const USAGE: &str = "\
 usage: cargo bench -p mcp-tasks-tests --bench load -- [--quick] [SECTION]...
 
 Without a SECTION all of them: polls, calls, stored, parked, creation, expiry, listeners.
-        One more, profile, is for looking into our server: see tests/benches/PROFILING.md.
+        Two more, profile and profile-limit, are for looking into a server: see tests/benches/PROFILING.md.
   --quick   a smoke run: a few requests of everything; its numbers mean nothing";
 
 /// The server to be, when this program starts itself.

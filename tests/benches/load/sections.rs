@@ -43,12 +43,12 @@ const SECTIONS: [(&str, Section); 7] = [
     ("listeners", listeners::run),
 ];
 
-/// Runs only where it is named.
-const PROFILE: (&str, Section) = ("profile", profile::run);
+/// These run only where they are named.
+const PROFILES: [(&str, Section); 2] = [("profile", profile::ours), ("profile-limit", profile::limit)];
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     for name in &options.sections {
-        let known = SECTIONS.iter().chain([&PROFILE]).any(|(section, _)| section == name);
+        let known = SECTIONS.iter().chain(&PROFILES).any(|(section, _)| section == name);
         ensure!(known, "there is no section {name}; see --help");
     }
     let open_files = process::raise_open_files();
@@ -73,9 +73,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
     println!();
     let start = Instant::now();
-    for (name, section) in SECTIONS.into_iter().chain([PROFILE]) {
-        let all = options.sections.is_empty() && name != PROFILE.0;
-        if all || options.sections.iter().any(|wanted| wanted == name) {
+    let all = options.sections.is_empty();
+    let of_all = SECTIONS.into_iter().map(|section| (section, all));
+    for ((name, section), is_due) in of_all.chain(PROFILES.map(|section| (section, false))) {
+        if is_due || options.sections.iter().any(|wanted| wanted == name) {
             eprintln!("{:>4} s: {name}", start.elapsed().as_secs());
             section(&setting).with_context(|| format!("section {name}"))?;
         }

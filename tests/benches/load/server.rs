@@ -12,7 +12,7 @@ use crate::operation::Requests;
 use crate::options::{Preload, Role};
 use crate::process::{Usage, usage};
 
-/// A command to run our server under, such as a profiler; see `PROFILING.md`. CPU and memory are the command's then.
+/// A command to run the server that is profiled under; see `PROFILING.md`. CPU and memory are the command's then.
 const UNDER: &str = "LOAD_UNDER";
 
 /// The bodies that our server answered with, by the names of the requests.
@@ -41,12 +41,39 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) requests: Requests,
     child: Child,
+    /// Whether it is to end by itself.
+    is_profiled: bool,
 }
 
 impl Server {
     /// Starts one. The limit has to be told what to answer.
     pub(crate) fn start(role: Role, preload: &Preload, answers: &Answers) -> anyhow::Result<Self> {
-        let mut command = command(role)?;
+        Self::launch(Command::new(std::env::current_exe()?), role, preload, answers, false)
+    }
+
+    /// An empty server under what [`UNDER`] says.
+    pub(crate) fn profiled(role: Role, answers: &Answers) -> anyhow::Result<Self> {
+        let program = std::env::current_exe()?;
+        let under = std::env::var(UNDER).unwrap_or_default();
+        let mut words = under.split_whitespace();
+        let command = match words.next() {
+            Some(first) => {
+                let mut command = Command::new(first);
+                command.args(words).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        Self::launch(command, role, &Preload::default(), answers, true)
+    }
+
+    fn launch(
+        mut command: Command,
+        role: Role,
+        preload: &Preload,
+        answers: &Answers,
+        is_profiled: bool,
+    ) -> anyhow::Result<Self> {
         command
             .args(["--role", role.as_str()])
             .args(["--preload", &preload.parked.to_string()])
@@ -77,6 +104,7 @@ impl Server {
             address: authority.parse()?,
             requests: Requests::new(role, authority),
             child,
+            is_profiled,
         })
     }
 
@@ -94,24 +122,9 @@ impl Server {
     }
 }
 
-/// This program, for ours under what [`UNDER`] says.
-fn command(role: Role) -> anyhow::Result<Command> {
-    let program = std::env::current_exe()?;
-    let under = std::env::var(UNDER).ok().filter(|_| role == Role::Ours);
-    let mut words = under.iter().flat_map(|words| words.split_whitespace());
-    Ok(match words.next() {
-        Some(first) => {
-            let mut command = Command::new(first);
-            command.args(words).arg(program);
-            command
-        }
-        None => Command::new(program),
-    })
-}
-
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.role == Role::Ours && std::env::var_os(UNDER).is_some() {
+        if self.is_profiled {
             // A profiler writes down what it saw once the server has ended, which it does with this pipe.
             drop(self.child.stdin.take());
         } else {

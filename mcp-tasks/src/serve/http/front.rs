@@ -41,6 +41,9 @@ use door::Door;
 
 type Behind<H> = StreamableHttpService<TaskServer<H>, Sessions>;
 
+/// A response that is on its way.
+pub(super) type Handled = BoxFuture<'static, Result<Response, Infallible>>;
+
 /// rmcp's service with the short way in front of it; cloning shares it.
 pub(super) struct Front<H> {
     shared: Arc<Shared<H>>,
@@ -104,20 +107,24 @@ impl<H: ServerHandler> Front<H> {
             }),
         }
     }
+
+    /// Answers one request.
+    pub(super) fn handle(&self, request: Request) -> Handled {
+        self.shared.serve(request)
+    }
 }
 
 impl<H: ServerHandler> Service<Request> for Front<H> {
     type Response = Response;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+    type Future = Handled;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let shared = self.shared.clone();
-        Box::pin(async move { Ok(shared.serve(request).await) })
+        self.handle(request)
     }
 }
 
@@ -149,30 +156,35 @@ impl Method {
 }
 
 impl<H: ServerHandler> Shared<H> {
-    async fn serve(&self, request: Request) -> Response {
+    fn serve(self: &Arc<Self>, request: Request) -> Handled {
+        let shared = self.clone();
         let lacks_name = name::is_missing(request.headers());
         if lacks_name && self.require_name {
             name::warn();
-            return self.behind(request).await;
+            return Box::pin(async move { Ok(shared.behind(request).await) });
         }
         let method = self.method(&request);
         if method.is_none() && !lacks_name {
-            return self.behind(request).await;
+            return Box::pin(async move { Ok(shared.behind(request).await) });
         }
+        // No `async fn` takes the parts by value: each would keep them twice, and what is moved and allocated for a poll is
+        // a good part of what it costs.
         let (mut parts, body) = request.into_parts();
-        let body = match body::read(body, self.limit).await {
-            Ok(body) => body,
-            Err(body) => return self.behind(Request::from_parts(parts, body)).await,
-        };
-        if lacks_name {
-            name::fill_in(&mut parts.headers, &body);
-        }
-        if let Some(method) = method
-            && let Some(response) = self.answer(method, &parts, &body).await
-        {
-            return response;
-        }
-        self.behind(Request::from_parts(parts, Body::from(body))).await
+        Box::pin(async move {
+            let body = match body::read(body, shared.limit).await {
+                Ok(body) => body,
+                Err(body) => return Ok(shared.behind(Request::from_parts(parts, body)).await),
+            };
+            if lacks_name {
+                name::fill_in(&mut parts.headers, &body);
+            }
+            if let Some(method) = method
+                && let Some(response) = shared.answer(method, &parts, &body).await
+            {
+                return Ok(response);
+            }
+            Ok(shared.behind(Request::from_parts(parts, Body::from(body))).await)
+        })
     }
 
     /// What is to be answered here, as far as the headers tell.
@@ -198,7 +210,8 @@ impl<H: ServerHandler> Shared<H> {
         }
     }
 
-    async fn behind(&self, request: Request) -> Response {
-        Box::pin(self.behind.handle(request)).await.map(Body::new)
+    fn behind(&self, request: Request) -> impl Future<Output = Response> {
+        let handled = Box::pin(self.behind.handle(request));
+        async { handled.await.map(Body::new) }
     }
 }

@@ -1,4 +1,4 @@
-//! Our server alone, for a profiler to look into: polls of a working task and nothing else.
+//! One server alone, for a profiler to look into: polls of a working task and nothing else.
 
 use std::time::Duration;
 
@@ -16,17 +16,27 @@ const CONNECTIONS: usize = 8;
 const FULL: (Duration, u64) = (Duration::from_secs(10), NO_LIMIT);
 const QUICK: (Duration, u64) = (Duration::from_secs(120), 10_000);
 
-pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {
-    let (slot, most) = setting.effort.pick(FULL, QUICK);
-    let server = Server::empty(Role::Ours)?;
+pub(super) fn ours(setting: &Setting) -> anyhow::Result<()> {
+    let server = Server::profiled(Role::Ours, &setting.answers)?;
     let tasks = runtime()?.block_on(Tasks::create(&server))?;
+    poll(setting, &server, &tasks.working)
+}
+
+pub(super) fn limit(setting: &Setting) -> anyhow::Result<()> {
+    let server = Server::profiled(Role::Limit, &setting.answers)?;
+    // It knows no tasks; any id of the same length will do.
+    poll(setting, &server, &"0".repeat(32))
+}
+
+fn poll(setting: &Setting, server: &Server, id: &str) -> anyhow::Result<()> {
+    let (slot, most) = setting.effort.pick(FULL, QUICK);
     let load = Load {
         connections: CONNECTIONS,
         slot,
         most,
         warm_up: 0,
     };
-    let sample = drive(&server, &Operation::poll_working(&server, &tasks.working), &load)?;
+    let sample = drive(server, &Operation::poll_working(server, id), &load)?;
     println!("{} polls\n", sample.requests);
     Ok(())
 }

@@ -9,6 +9,7 @@ use rmcp::model::ErrorCode;
 use serde::Serialize;
 
 use crate::serve::message::Id;
+use crate::task_server::wire::TaskJson;
 
 #[derive(Serialize)]
 struct Success<'a, T> {
@@ -42,8 +43,8 @@ impl Acknowledgement {
     }
 }
 
-/// A result. `payload` is about how long what is copied into it is, in bytes.
-pub(super) fn result<T: Serialize>(id: &Id<'_>, result: &T, payload: usize) -> Response {
+/// A result.
+pub(super) fn result<T: Serialize>(id: &Id<'_>, result: &T) -> Response {
     json(
         StatusCode::OK,
         &Success {
@@ -51,8 +52,20 @@ pub(super) fn result<T: Serialize>(id: &Id<'_>, result: &T, payload: usize) -> R
             id,
             result,
         },
-        ROOM.saturating_add(payload),
+        ROOM,
     )
+}
+
+/// A task as the result. `payload` is about how long what is copied into it is, in bytes.
+pub(super) fn task(id: &Id<'_>, task: &TaskJson<'_>, payload: usize) -> Response {
+    let mut text = Vec::with_capacity(ROOM.saturating_add(payload));
+    text.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    // A number or text, which have a JSON form.
+    let _ = serde_json::to_writer(&mut text, id);
+    text.extend_from_slice(br#","result":"#);
+    task.write(&mut text);
+    text.push(b'}');
+    response(StatusCode::OK, HeaderValue::from_static("application/json"), text)
 }
 
 /// An error, with the HTTP status that the transport has for its code.
@@ -90,6 +103,10 @@ fn json(status: StatusCode, message: &impl Serialize, room: usize) -> Response {
             )
         }
     };
+    response(status, kind, text)
+}
+
+fn response(status: StatusCode, kind: HeaderValue, text: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, kind);

@@ -1,6 +1,6 @@
 //! Which requests are plainly in order. Whatever is in doubt is left to rmcp, which has the words for what is wrong with it.
 
-use axum::http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
+use axum::http::header::HeaderName;
 use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, Method};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
@@ -9,7 +9,6 @@ use crate::serve::message::REVISION;
 
 pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(super) static NAME: HeaderName = HeaderName::from_static("mcp-name");
-static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// What the server was told to let in, read once.
 #[derive(Debug)]
@@ -121,17 +120,21 @@ impl Door {
 
     /// The method of a request that is in order, as its headers name it.
     pub(super) fn method<'a>(&self, method: &Method, headers: &'a HeaderMap) -> Option<&'a str> {
-        let in_order = *method == Method::POST
-            && single(headers, &VERSION) == Some(REVISION)
-            && self.host(headers)
-            && self.origin(headers)
-            && accepts(headers)
-            && content_type(headers);
-        if in_order { single(headers, &METHOD) } else { None }
+        if *method != Method::POST {
+            return None;
+        }
+        let head = Head::read(headers)?;
+        let in_order = head.version == Some(REVISION)
+            && head.json
+            && head.events
+            && head.content_type.is_some_and(is_json)
+            && self.host(&head)
+            && self.origin(&head);
+        if in_order { head.method } else { None }
     }
 
-    fn host(&self, headers: &HeaderMap) -> bool {
-        let Some((host, port)) = single(headers, &HOST).and_then(place) else {
+    fn host(&self, head: &Head<'_>) -> bool {
+        let Some((host, port)) = head.host.and_then(place) else {
             return false;
         };
         self.all_hosts
@@ -140,11 +143,11 @@ impl Door {
             })
     }
 
-    fn origin(&self, headers: &HeaderMap) -> bool {
-        if !headers.contains_key(ORIGIN) {
+    fn origin(&self, head: &Head<'_>) -> bool {
+        let Some(origin) = head.origin else {
             return true;
-        }
-        let Some((scheme, rest)) = single(headers, &ORIGIN).and_then(|origin| origin.split_once("://")) else {
+        };
+        let Some((scheme, rest)) = origin.split_once("://") else {
             return false;
         };
         let Some((host, port)) = place(rest) else {
@@ -161,29 +164,68 @@ impl Door {
     }
 }
 
-/// Whether both kinds of answers are accepted, in so many words.
-fn accepts(headers: &HeaderMap) -> bool {
-    let (mut json, mut events) = (false, false);
-    for value in headers.get_all(ACCEPT) {
-        let Ok(value) = value.to_str() else { return false };
-        // Weights and quoted parameters are rare, and rmcp weighs them.
+/// What the headers of a request say that are looked at, gathered in one pass: to look each of them up costs twice as much.
+#[derive(Debug, Default)]
+struct Head<'a> {
+    version: Option<&'a str>,
+    method: Option<&'a str>,
+    host: Option<&'a str>,
+    origin: Option<&'a str>,
+    content_type: Option<&'a str>,
+    /// Which kinds of answers are accepted.
+    json: bool,
+    events: bool,
+}
+
+impl<'a> Head<'a> {
+    /// `None` if one that may come once comes twice, or is not of plain text.
+    fn read(headers: &'a HeaderMap) -> Option<Self> {
+        let mut head = Self::default();
+        for (name, value) in headers {
+            let place = match name.as_str() {
+                "mcp-protocol-version" => &mut head.version,
+                "mcp-method" => &mut head.method,
+                "host" => &mut head.host,
+                "origin" => &mut head.origin,
+                "content-type" => &mut head.content_type,
+                "accept" => {
+                    head.accept(value.to_str().ok()?)?;
+                    continue;
+                }
+                _ => continue,
+            };
+            if place.replace(value.to_str().ok()?).is_some() {
+                return None;
+            }
+        }
+        Some(head)
+    }
+
+    /// Notes which kinds of answers are accepted in so many words. `None` for weights and quoted parameters, which are rare,
+    /// and rmcp weighs them.
+    fn accept(&mut self, value: &str) -> Option<()> {
+        if value == USUAL {
+            (self.json, self.events) = (true, true);
+            return Some(());
+        }
         if value.bytes().any(|b| matches!(b, b'"' | b'=' | b'\\')) {
-            return false;
+            return None;
         }
         for entry in value.split(',') {
             let kind = entry.split_once(';').map_or(entry, |(kind, _)| kind).trim();
-            json |= kind.eq_ignore_ascii_case("application/json");
-            events |= kind.eq_ignore_ascii_case("text/event-stream");
+            self.json |= kind.eq_ignore_ascii_case("application/json");
+            self.events |= kind.eq_ignore_ascii_case("text/event-stream");
         }
+        Some(())
     }
-    json && events
 }
 
-fn content_type(headers: &HeaderMap) -> bool {
-    single(headers, &CONTENT_TYPE).is_some_and(|kind| {
-        let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
-        kind.trim().eq_ignore_ascii_case("application/json")
-    })
+/// What published clients accept, letter by letter.
+const USUAL: &str = "application/json, text/event-stream";
+
+fn is_json(kind: &str) -> bool {
+    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
+    kind.trim().eq_ignore_ascii_case("application/json")
 }
 
 /// Whether `Mcp-Name` says `name`, in plain text.
@@ -215,7 +257,7 @@ mod tests {
     #[test]
     fn hosts_are_let_in_by_name_and_where_it_is_said_by_port() {
         let door = door(&["localhost", "::1", "App.example:8443"], &[]);
-        let host = |host: &str| door.host(&headers(&[("host", host)]));
+        let host = |host: &str| door.host(&Head::read(&headers(&[("host", host)])).unwrap());
         for good in ["localhost", "LOCALHOST:80", "[::1]", "[::1]:80", "app.example:8443"] {
             assert!(host(good), "{good}");
         }
@@ -235,7 +277,7 @@ mod tests {
         ] {
             assert!(!host(bad), "{bad}");
         }
-        assert!(!door.host(&HeaderMap::new()));
+        assert!(!door.host(&Head::default()));
     }
 
     #[test]
@@ -249,7 +291,7 @@ mod tests {
                 "null",
             ],
         );
-        let origin = |origin: &str| door.origin(&headers(&[("origin", origin)]));
+        let origin = |origin: &str| door.origin(&Head::read(&headers(&[("origin", origin)])).unwrap());
         for good in [
             "http://localhost",
             "http://localhost:6274",
@@ -270,13 +312,19 @@ mod tests {
         ] {
             assert!(!origin(bad), "{bad}");
         }
-        assert!(door.origin(&HeaderMap::new()));
+        assert!(door.origin(&Head::default()));
     }
 
     #[test]
     fn both_kinds_of_answers_have_to_be_accepted() {
-        let accept = |value: &str| accepts(&headers(&[("accept", value)]));
+        let accepts = |values: &[&str]| {
+            let pairs: Vec<_> = values.iter().map(|value| ("accept", *value)).collect();
+            Head::read(&headers(&pairs)).is_some_and(|head| head.json && head.events)
+        };
+        let accept = |value: &str| accepts(&[value]);
         assert!(accept("application/json, text/event-stream"));
+        assert!(accepts(&["text/event-stream", "application/json"]));
+        assert!(!accepts(&["application/json, text/event-stream", "*/*;q=0.1"]));
         assert!(accept("text/event-stream,APPLICATION/JSON , */*"));
         for doubtful in [
             "application/json",
@@ -286,6 +334,14 @@ mod tests {
             "text/event-stream",
         ] {
             assert!(!accept(doubtful), "{doubtful}");
+        }
+    }
+
+    #[test]
+    fn what_may_come_once_is_in_doubt_when_it_comes_twice() {
+        for name in ["mcp-protocol-version", "mcp-method", "host", "origin", "content-type"] {
+            assert!(Head::read(&headers(&[(name, "a")])).is_some(), "{name}");
+            assert!(Head::read(&headers(&[(name, "a"), (name, "a")])).is_none(), "{name}");
         }
     }
 }

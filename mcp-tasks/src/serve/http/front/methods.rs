@@ -119,7 +119,7 @@ impl<H: ServerHandler> Shared<H> {
         };
         match record {
             Ok(record) => Some(match TaskJson::polled(&record) {
-                Ok(task) => answer::result(&request.id, &task, length(&record)),
+                Ok(task) => answer::task(&request.id, &task, length(&record)),
                 Err(error) => answer::error(&request.id, error),
             }),
             Err(error) => self.refuse(&request.id, error),
@@ -208,9 +208,9 @@ impl<H: ServerHandler> Shared<H> {
             call.carry(&engine, || Ok(declared.tasks)).await
         });
         Some(match called.await {
-            Ok(Answer::Task(record)) => answer::result(&request.id, &TaskJson::created(&record), 0),
+            Ok(Answer::Task(record)) => answer::task(&request.id, &TaskJson::created(&record), 0),
             Ok(other) => match response(other) {
-                Ok(response) => answer::result(&request.id, &ServerResult::from(response), 0),
+                Ok(response) => answer::result(&request.id, &ServerResult::from(response)),
                 Err(error) => answer::error(&request.id, error),
             },
             Err(error) => answer::error(&request.id, error),
@@ -220,7 +220,7 @@ impl<H: ServerHandler> Shared<H> {
 
 fn acknowledge(id: &Id<'_>, outcome: Result<(), ErrorData>) -> Response {
     match outcome {
-        Ok(()) => answer::result(id, &Acknowledgement::new(), 0),
+        Ok(()) => answer::result(id, &Acknowledgement::new()),
         Err(error) => answer::error(id, error),
     }
 }
