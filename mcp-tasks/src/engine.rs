@@ -19,6 +19,7 @@ use crate::state::StateMap;
 
 mod birth;
 mod call;
+mod claim;
 mod driver;
 mod execution;
 mod lease;
@@ -33,6 +34,7 @@ mod record_sink;
 mod request;
 mod round;
 mod run;
+mod sleepers;
 #[cfg_attr(
     not(any(feature = "http", feature = "stdio")),
     allow(dead_code, reason = "without a transport of ours nobody listens")
@@ -59,6 +61,7 @@ pub(crate) mod kit {
 }
 
 use quota::Quota;
+use sleepers::Sleepers;
 use watchers::Watchers;
 
 /// Everything that runs tools on this node; cloning shares it.
@@ -80,6 +83,9 @@ struct Inner {
     running: Mutex<HashMap<TaskId, Running>>,
     watchers: Arc<Watchers>,
     quota: Quota,
+    /// How many executions are about to start, and do not count as running yet.
+    claiming: AtomicU64,
+    sleepers: Arc<Sleepers>,
     capabilities: Mutex<Vec<ClientCapabilities>>,
     /// Whether what goes on beside requests has been started.
     background: AtomicBool,
@@ -152,6 +158,8 @@ impl Engine {
                 running: Mutex::default(),
                 watchers: Arc::default(),
                 quota,
+                claiming: AtomicU64::new(0),
+                sleepers: Arc::default(),
                 capabilities: Mutex::default(),
                 background: AtomicBool::new(false),
                 closing: CancellationToken::new(),

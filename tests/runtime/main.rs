@@ -18,6 +18,8 @@ mod panics;
 mod progress;
 mod races;
 mod random;
+mod sleep;
+mod sleep_nodes;
 mod steps;
 mod store_faults;
 mod storm;

@@ -40,6 +40,12 @@ fn transitions() -> Vec<(&'static str, Transition, bool, TaskStatus)> {
             TaskStatus::InputRequired,
         ),
         (
+            "slept",
+            |record, epoch| record.slept(epoch, at(99), at(60_000), &suspension(&[]).ledger, None),
+            true,
+            TaskStatus::Working,
+        ),
+        (
             "completed",
             |record, epoch| record.completed(epoch, at(99), &raw("{}"), Some(&report(5.0))),
             true,
@@ -138,7 +144,11 @@ fn last_updated_at_moves_with_what_a_client_can_see_and_with_nothing_else() {
             working()
         };
         let next = written(transition(&record, 1));
-        let expected = if name == "journaled" { at(0) } else { at(99) };
+        let expected = if ["journaled", "slept"].contains(&name) {
+            at(0)
+        } else {
+            at(99)
+        };
         assert_eq!(next.last_updated_at, expected, "{name}");
         assert_eq!(next.created_at, at(0), "{name}");
         assert_eq!(

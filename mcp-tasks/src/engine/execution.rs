@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_tasks_core::{Change, Fingerprint, Json, Mismatch, StoreError, Suspension, TaskRecord};
+use mcp_tasks_core::{Change, Fingerprint, Json, Ledger, Mismatch, StoreError, Suspension, TaskRecord, Timestamp};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,8 @@ enum Outcome {
 enum Ended {
     Outcome(Outcome),
     Suspended(Suspension),
+    /// The body waits until then.
+    Asleep(Ledger, Timestamp),
     /// There is nothing to write.
     Stopped,
 }
@@ -169,6 +171,7 @@ impl Engine {
                 Err(error) => Outcome::failed(error),
             }),
             Ending::Suspended(suspension) => Ended::Suspended(suspension),
+            Ending::Asleep(ledger, wake) => Ended::Asleep(ledger, wake),
             Ending::Diverged(mismatch) => {
                 Ended::Outcome(Outcome::failed(report_mismatch(mismatch, record.input_schema, tool)))
             }
@@ -199,6 +202,7 @@ impl Engine {
         match ended {
             Ended::Outcome(outcome) => self.end(record, outcome, report).await,
             Ended::Suspended(suspension) => self.suspend(record, suspension, report).await,
+            Ended::Asleep(ledger, wake) => self.put_to_sleep(record, ledger, wake, report).await,
             Ended::Stopped => {}
         }
     }
@@ -223,7 +227,8 @@ impl Engine {
             }
             Ended::Outcome(Outcome::Completed(result)) => Ok(Started::Result(result)),
             Ended::Outcome(Outcome::Failed { error, .. }) => Err(*error),
-            Ended::Stopped => Err(ErrorData::internal_error("The work was stopped", None)),
+            // Only a task is put away.
+            Ended::Stopped | Ended::Asleep(..) => Err(ErrorData::internal_error("The work was stopped", None)),
         };
         self.inner.quota.give_back(record);
         // Nobody may be waiting any more; then nobody is told.
@@ -289,7 +294,7 @@ impl Engine {
 
     /// Fails a task whose outcome or questions the store refuses. Nobody is to take it over: the work would be done again
     /// for an outcome that is refused again, and its client would be told of a lost server.
-    async fn fail_unkept(&self, record: &TaskRecord, refusal: &StoreError) {
+    pub(super) async fn fail_unkept(&self, record: &TaskRecord, refusal: &StoreError) {
         tracing::error!(error = %error_chain(refusal), "the execution's outcome cannot be stored; its task fails");
         let Ok(error) = Json::of(&ErrorData::internal_error(INTERNAL, None)) else {
             return;
@@ -317,7 +322,7 @@ pub(super) fn report_mismatch(
     ErrorData::invalid_params(mismatch.to_string(), None)
 }
 
-fn given_up(error: &StoreError) {
+pub(super) fn given_up(error: &StoreError) {
     tracing::error!(
         error = %error_chain(error),
         "the execution's outcome could not be stored within its lease; it is given up"

@@ -8,6 +8,7 @@ use mcp_tasks_core::{Json, StoreError, TaskRecord, Timestamp};
 use rmcp::ErrorData;
 
 use super::birth::Birth;
+use super::claim::TakenOn;
 use super::driver::Ending;
 use super::write::REQUEST_PATIENCE;
 use super::{Engine, error_chain, lock};
@@ -20,6 +21,9 @@ const RENEWALS: u32 = 3;
 /// How many abandoned tasks one look of the recovery takes on: enough for a node that died, few enough that nodes which
 /// look at the same time share them.
 const RECOVERED_AT_ONCE: usize = 100;
+
+/// The most that one look takes on beside what is for other nodes and found each time: some megabytes of records.
+const LEFT_AT_MOST: usize = 10_000;
 
 /// The words for a task whose node is gone and that is not run again.
 const LOST: &str = "The server that worked on this task stopped before it was done";
@@ -107,9 +111,12 @@ impl Engine {
         record.is_abandoned(now) && !lock(&self.inner.running).contains_key(&record.task_id)
     }
 
-    /// Takes over a task that nobody vouches for: runs it again, or ends it, as its tool says. Of several nodes that come
-    /// by at the same time one does so.
-    pub(super) async fn recover(&self, record: &TaskRecord) -> Result<(), StoreError> {
+    /// Takes over a task that nobody vouches for: runs it again, or ends it, as its tool says; one that only slept goes on.
+    /// Of several nodes that come by at the same time one does so.
+    pub(super) async fn recover(&self, record: &TaskRecord) -> Result<TakenOn, StoreError> {
+        if record.execution.idle.is_some() {
+            return self.take_on(record).await;
+        }
         let now = self.now();
         let tool = self.inner.registry.get(&record.tool);
         let replays = tool.is_some_and(|tool| tool.descriptor.on_crash() == OnCrash::Replay);
@@ -122,11 +129,13 @@ impl Engine {
                 tracing::warn!(task_id = %record.task_id, tool = %record.tool, node, "a task whose node is gone is run again");
                 self.spawn_execution(updated.record, None);
             }
-            return Ok(());
+            return Ok(TakenOn::Settled);
         }
         let error = ErrorData::internal_error("Internal error", None);
         // The members of an error are a number and text: they have a JSON form.
-        let Ok(error) = Json::of(&error) else { return Ok(()) };
+        let Ok(error) = Json::of(&error) else {
+            return Ok(TakenOn::Settled);
+        };
         let abandoned = self.write(&record.task_id, REQUEST_PATIENCE, move |r| {
             r.abandoned(now, &error, LOST)
         });
@@ -135,7 +144,7 @@ impl Engine {
             tracing::warn!(task_id = %record.task_id, tool = %record.tool, node, "a task whose node is gone has failed");
             self.ended(&updated.record, now);
         }
-        Ok(())
+        Ok(TakenOn::Settled)
     }
 
     /// Starts what goes on beside requests, once, on the runtime that comes by first: removing what has expired, and
@@ -147,16 +156,18 @@ impl Engine {
         }
         self.start_sweeping();
         self.start_hearing();
+        self.start_waking();
         if self.inner.store.as_expired_leases().is_none() {
             return;
         }
         let inner = Arc::downgrade(&self.inner);
         let (lease, closing) = (self.inner.settings.lease, self.inner.closing.clone());
         tokio::spawn(async move {
+            let mut left = 0;
             loop {
                 let Some(inner) = inner.upgrade() else { return };
                 let engine = Self { inner };
-                engine.recover_abandoned().await;
+                left = engine.recover_abandoned(left).await;
                 drop(engine);
                 tokio::select! {
                     () = closing.cancelled() => return,
@@ -166,24 +177,32 @@ impl Engine {
         });
     }
 
-    async fn recover_abandoned(&self) {
+    /// Looks for what nobody vouches for. `left` is how many the look before left to other nodes, which are found again
+    /// and must not hide the others; returns how many this one has.
+    async fn recover_abandoned(&self, left: usize) -> usize {
         let Some(leases) = self.inner.store.as_expired_leases() else {
-            return;
+            return 0;
         };
+        let limit = RECOVERED_AT_ONCE + left.min(LEFT_AT_MOST);
+        let mut left = 0;
         let failed = |error: StoreError| {
             tracing::warn!(error = %error_chain(&error), "could not look for tasks whose node is gone; trying again later");
         };
-        match leases.expired_leases(self.now(), RECOVERED_AT_ONCE).await {
+        match leases.expired_leases(self.now(), limit).await {
             Ok(records) => {
                 for record in records {
-                    if self.is_abandoned(&record, self.now())
-                        && let Err(error) = self.recover(&record).await
-                    {
-                        failed(error);
+                    if !self.is_abandoned(&record, self.now()) {
+                        continue;
+                    }
+                    match self.recover(&record).await {
+                        Ok(TakenOn::Settled) => {}
+                        Ok(TakenOn::NotHere | TakenOn::Full) => left += 1,
+                        Err(error) => failed(error),
                     }
                 }
             }
             Err(error) => failed(error),
         }
+        left
     }
 }
