@@ -9,6 +9,7 @@ mod database;
 mod node;
 mod outages;
 mod sharing;
+mod sleepers;
 
 use database::Database;
 use mcp_tasks_tests::servers;
@@ -48,6 +49,10 @@ macro_rules! on_every_store {
                 crashes::the_work_of_a_killed_process_is_replayed_if_its_tool_says_so
                 crashes::a_process_frozen_past_its_lease_changes_nothing_any_more
                 crashes::a_process_frozen_past_its_lease_does_not_undo_a_replay
+                sleepers::a_sleeper_is_woken_elsewhere_once
+                sleepers::a_sleeper_is_woken_though_nobody_looks
+                sleepers::a_sleeper_is_woken_in_time_where_it_fell_asleep
+                sleepers::a_sleeper_is_cancelled_from_anywhere
                 outages::what_was_acknowledged_is_there_after_an_outage
             }
         }

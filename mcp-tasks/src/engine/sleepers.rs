@@ -27,6 +27,10 @@ pub(super) const LONG_WAIT: Duration = Duration::from_secs(10);
 /// the store serves others besides.
 const WOKEN_AT_ONCE: usize = 16;
 
+/// The longest wait between two looks at the clock. It may have jumped ahead meanwhile: timers do not go on while a machine
+/// is suspended, and the clock does.
+const LOOK: Duration = Duration::from_secs(60);
+
 /// After how long a task is tried again that could not be woken: the store could not be reached, or all places are taken.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -108,7 +112,7 @@ impl Engine {
                 let first = sleepers.first();
                 let time_has_come = async {
                     match first {
-                        Some(at) => clock.timer(at).await,
+                        Some(at) => clock.timer(at.min(clock.now().saturating_add(LOOK))).await,
                         None => std::future::pending().await,
                     }
                 };
