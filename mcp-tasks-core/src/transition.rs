@@ -248,6 +248,30 @@ impl TaskRecord {
         self.fenced(epoch, |next| next.execution.lease_until = Some(until))
     }
 
+    /// The execution's node stops before the work is done, and vouches for it no more: at `now` the task is abandoned, and
+    /// another node need not wait the lease out. A new epoch fences off whatever the node still tries. Clients see no
+    /// difference.
+    #[must_use]
+    pub fn released(&self, epoch: u64, now: Timestamp) -> Change {
+        self.fenced(epoch, |next| {
+            next.execution.epoch = next.execution.epoch.saturating_add(1);
+            next.execution.lease_until = Some(Timestamp::from_millis(now.as_millis().saturating_sub(1)));
+        })
+    }
+
+    /// As [`released`](Self::released), before the execution has begun: the record names no node then, and whoever takes it
+    /// over does nothing twice.
+    #[must_use]
+    pub fn released_unbegun(&self, epoch: u64, now: Timestamp) -> Change {
+        match self.released(epoch, now) {
+            Change::Write(mut next) => {
+                next.execution.node = None;
+                Change::Write(next)
+            }
+            Change::Keep => Change::Keep,
+        }
+    }
+
     /// A node takes on a task whose node let its lease run out, or whose time to be taken on has come: a new execution
     /// that `claim` names, fencing off the one before. Clients see no difference.
     #[must_use]

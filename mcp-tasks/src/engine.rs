@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, WriteId};
 use rmcp::ErrorData;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::clock::Clock;
@@ -20,6 +20,7 @@ use crate::state::StateMap;
 mod birth;
 mod call;
 mod claim;
+mod doubt;
 mod driver;
 mod execution;
 mod lease;
@@ -29,6 +30,7 @@ mod lease;
 )]
 mod listen;
 mod live;
+mod places;
 mod quota;
 mod record_sink;
 mod request;
@@ -60,6 +62,8 @@ pub(crate) mod kit {
     pub(crate) use super::run::Watch;
 }
 
+use lease::RELEASE_PATIENCE;
+use places::Places;
 use quota::Quota;
 use sleepers::Sleepers;
 use watchers::Watchers;
@@ -83,14 +87,17 @@ struct Inner {
     running: Mutex<HashMap<TaskId, Running>>,
     watchers: Arc<Watchers>,
     quota: Quota,
-    /// How many executions are about to start, and do not count as running yet.
-    claiming: AtomicU64,
+    places: Places,
+    /// One permit for each write whose outcome is looked for.
+    doubts: Arc<Semaphore>,
     sleepers: Arc<Sleepers>,
     capabilities: Mutex<Vec<ClientCapabilities>>,
     /// Whether what goes on beside requests has been started.
     background: AtomicBool,
     /// Fires when the node stops: no new execution starts.
     closing: CancellationToken,
+    /// Fires when what still runs is to end: the parent of every execution's token.
+    stopping: CancellationToken,
     /// Fires when nobody holds the engine any more.
     gone: CancellationToken,
     _fires_gone: DropGuard,
@@ -128,6 +135,10 @@ impl fmt::Debug for Engine {
 /// the same, and a deployment has a handful of kinds.
 const SHARED_CAPABILITIES: usize = 32;
 
+/// After how long a sweep is given up: far more than one takes, so that only one that never comes back is met. What expires
+/// later would not be removed otherwise.
+const LONGEST_SWEEP: Duration = Duration::from_secs(600);
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -143,6 +154,7 @@ impl Engine {
         seed: u128,
     ) -> Self {
         let quota = Quota::new(settings.quota_open_per_principal);
+        let places = Places::new(settings.quota_running);
         let gone = CancellationToken::new();
         Self {
             inner: Arc::new(Inner {
@@ -158,11 +170,13 @@ impl Engine {
                 running: Mutex::default(),
                 watchers: Arc::default(),
                 quota,
-                claiming: AtomicU64::new(0),
+                places,
+                doubts: Arc::new(Semaphore::new(doubt::MOST_FOLLOWED)),
                 sleepers: Arc::default(),
                 capabilities: Mutex::default(),
                 background: AtomicBool::new(false),
                 closing: CancellationToken::new(),
+                stopping: CancellationToken::new(),
                 _fires_gone: gone.clone().drop_guard(),
                 gone,
             }),
@@ -223,7 +237,12 @@ impl Engine {
                 let Some(sweep) = inner.store.as_sweep() else { return };
                 let now = inner.clock.now();
                 inner.quota.forget_expired(now);
-                match sweep.sweep(now).await {
+                let swept = tokio::time::timeout(LONGEST_SWEEP, sweep.sweep(now));
+                let Ok(swept) = swept.await else {
+                    tracing::warn!("removing expired tasks took too long and was given up; trying again later");
+                    continue;
+                };
+                match swept {
                     Ok(0) => {}
                     Ok(removed) => tracing::info!(removed, "removed expired tasks"),
                     Err(error) => {
@@ -241,24 +260,28 @@ impl Engine {
 
     /// Stops taking on executions and waits, at most for `patience`, for those that run. Those that are left then, which
     /// are counted in the answer, are stopped: their tokens fire, so that blocking work ends too and does not keep the
-    /// process, and their records stay as they are, for recovery.
+    /// process, and each gives its lease back, so that another node need not wait for its end. That is waited for too, but
+    /// not for long.
     pub(crate) async fn drain(&self, patience: Duration) -> usize {
         self.inner.closing.cancel();
+        let left = self.emptied(patience).await;
+        self.inner.stopping.cancel();
+        if left > 0 {
+            self.emptied(RELEASE_PATIENCE).await;
+        }
+        left
+    }
+
+    /// Waits, at most for `patience`, until nothing runs here. Returns how many executions still do.
+    async fn emptied(&self, patience: Duration) -> usize {
         // Often enough that a stop is not felt to wait, and rare enough to cost nothing.
         const LOOK: Duration = Duration::from_millis(20);
         let deadline = tokio::time::Instant::now() + patience;
         loop {
-            let left = {
-                let running = lock(&self.inner.running);
-                let is_over = tokio::time::Instant::now() >= deadline;
-                if is_over {
-                    running.values().for_each(|running| running.token.cancel());
-                }
-                if is_over || running.is_empty() {
-                    return running.len();
-                }
-                running.len()
-            };
+            let left = lock(&self.inner.running).len();
+            if left == 0 || tokio::time::Instant::now() >= deadline {
+                return left;
+            }
             tracing::trace!(left, "waiting for executions");
             tokio::time::sleep(LOOK).await;
         }
@@ -278,7 +301,10 @@ impl Engine {
             .await
             .map_err(|error| crate::ToolError::protocol(store_failed(&error)))?;
         match updated {
-            Some(updated) if updated.record.is_owned_by(epoch) => Ok(()),
+            Some(updated) if updated.record.is_owned_by(epoch) => {
+                self.inner.quota.see(&updated.record);
+                Ok(())
+            }
             _ => Err(crate::ToolError::new("the task is no longer this run's")),
         }
     }

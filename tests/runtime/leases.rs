@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
+use mcp_tasks_tests::faults::FaultyStore;
 use serde_json::json;
 
 use crate::support::{Client, Link, Log, Mode, Node, TestStore, code, status, text};
@@ -191,4 +192,115 @@ async fn a_cancel_on_one_node_stops_the_work_on_another() {
     assert_eq!(status(&pair.first.task(&id).await), "cancelled");
     tokio::time::sleep(PAST_LEASE).await;
     assert_eq!(pair.first_log.lines(), ["measured", "digging", "stopped"]);
+}
+
+/// A node whose way to the store takes a moment, as to a server, and another one that is near.
+struct Frozen {
+    near: Client,
+    far: Client,
+    far_log: Log,
+    near_log: Log,
+}
+
+impl Frozen {
+    async fn start() -> Self {
+        let store = Arc::new(TestStore::new(Mode::Straight));
+        let way = Arc::new(FaultyStore::new(store.clone()));
+        way.misbehave(|faults| faults.before = Duration::from_millis(100));
+        let (far_log, near_log) = (Log::default(), Log::default());
+        let far = Node::on(store.clone(), |b| {
+            b.register::<dig_again>().state(far_log.clone()).store(way)
+        });
+        let near = Node::on(store, |b| b.register::<dig_again>().state(near_log.clone()));
+        Self {
+            far: far.client().await,
+            near: near.client().await,
+            far_log,
+            near_log,
+        }
+    }
+
+    /// Starts the tool on the node that is far, and lets time stand still for both until after its lease.
+    async fn begin(&self) -> String {
+        let id = self.far.start("dig_again", json!({})).await;
+        while self.far_log.count("digging") == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        id
+    }
+}
+
+/// A process that stood still past its lease goes on if no other node took its task over.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stood_still_goes_on_if_nobody_took_over() {
+    let nodes = Frozen::start().await;
+    let id = nodes.begin().await;
+    let (captured, _guard) = crate::tracing_events::capture();
+    tokio::time::advance(2 * PAST_LEASE).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(status(&nodes.near.task(&id).await), "working");
+    tokio::time::sleep(WORK).await;
+    assert_eq!(text(&nodes.near.settled(&id).await), "7 deep");
+    assert_eq!(nodes.far_log.lines(), ["measured", "digging", "dug", "stopped"]);
+    assert!(nodes.near_log.lines().is_empty());
+    let log = captured.lines().join("\n");
+    assert!(log.contains("ended while this process did not run"), "{log}");
+    assert!(!log.contains("could not be reached"), "{log}");
+}
+
+/// One whose task was taken over meanwhile stops its work and says why, which is not that the store was out of reach.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stood_still_says_that_another_took_over() {
+    let nodes = Frozen::start().await;
+    let id = nodes.begin().await;
+    let (captured, _guard) = crate::tracing_events::capture();
+    tokio::time::advance(2 * PAST_LEASE).await;
+    assert_eq!(status(&nodes.near.task(&id).await), "working");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(nodes.near_log.lines(), ["digging"]);
+    assert_eq!(nodes.far_log.lines(), ["measured", "digging", "stopped"]);
+    let log = captured.lines().join("\n");
+    assert!(log.contains("ended while this process did not run"), "{log}");
+    assert!(log.contains("went on elsewhere"), "{log}");
+    assert!(!log.contains("could not be reached"), "{log}");
+    tokio::time::sleep(WORK).await;
+    assert_eq!(text(&nodes.near.settled(&id).await), "7 deep");
+}
+
+/// A node that cannot renew its lease stops its work when the lease is over, not at the next renewal that would be due.
+#[tokio::test(start_paused = true)]
+async fn work_ends_with_its_lease() {
+    let pair = Pair::start().await;
+    pair.begin("dig_again").await;
+    let began = tokio::time::Instant::now();
+    pair.link.cut();
+    while pair.first_log.count("stopped") == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(began.elapsed() < PAST_LEASE, "{:?}", began.elapsed());
+}
+
+/// A node without the tool leaves the task to those that have it, as there are while a deployment is renewed. Only when
+/// none of them came by it fails.
+#[tokio::test(start_paused = true)]
+async fn a_task_is_left_to_a_node_that_has_its_tool() {
+    for comes in [true, false] {
+        let pair = Pair::start().await;
+        let store = pair.link.store.clone();
+        let without = Node::on(store, |b| b.register::<dig>().state(Log::default()));
+        let without = without.client().await;
+        let id = pair.begin("dig_again").await;
+        pair.link.cut();
+        tokio::time::sleep(PAST_LEASE).await;
+        for _ in 0..2 {
+            assert_eq!(status(&without.task(&id).await), "working");
+            tokio::time::sleep(PAST_LEASE).await;
+        }
+        if comes {
+            pair.second.task(&id).await;
+        }
+        tokio::time::sleep(2 * PAST_LEASE).await;
+        let expected = if comes { "working" } else { "failed" };
+        assert_eq!(status(&without.task(&id).await), expected);
+    }
 }

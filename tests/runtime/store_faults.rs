@@ -126,6 +126,76 @@ async fn requests_during_an_outage_fail_and_change_nothing() {
     assert_eq!(log.lines(), ["a", "b"], "no other task ran");
 }
 
+/// A connection that breaks costs a client nothing: what it asks for is read again.
+#[tokio::test(start_paused = true)]
+async fn a_read_that_does_not_arrive_is_repeated() {
+    let log = Log::default();
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let id = client.start("thorough", json!({})).await;
+    client.settled(&id).await;
+    for failures in 1..3 {
+        node.store.misbehave(|faults| faults.fail_gets = failures);
+        assert_eq!(keys(&client.task(&id).await), ["elicit-2"]);
+    }
+    node.store.misbehave(|faults| faults.fail_gets = 1);
+    client.say(&id, "elicit-2", "yes").await;
+    assert_eq!(text(&client.settled(&id).await), "A B yes C");
+}
+
+/// Every request is answered, soon and with advice, also where the store breaks its contract and never answers.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_never_answers_holds_no_request() {
+    let log = Log::default();
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let id = client.start("thorough", json!({})).await;
+    let asked = client.settled(&id).await;
+    node.store.misbehave(|faults| faults.mute = true);
+    let answers = tokio::time::timeout(Duration::from_secs(10), async {
+        let answer = json!({"elicit-2": {"action": "decline"}});
+        tokio::join!(
+            client.get(&id),
+            client.call("thorough", json!({})),
+            client.update(&id, answer),
+            client.cancel(&id),
+        )
+    });
+    let (get, call, update, cancel) = answers.await.expect("answers in time");
+    let errors = [get.err(), call.err(), update.err(), cancel.err()];
+    for error in errors.map(|error| error.expect("nothing can be told")) {
+        assert_eq!(error.code.0, -32603, "{error}");
+        assert!(error.message.contains("try again"), "{error}");
+    }
+    node.store.misbehave(|faults| faults.mute = false);
+    assert_eq!(client.task(&id).await, asked);
+}
+
+/// A task whose node is gone is shown as it is while the store refuses to have it taken over; the next look tries again.
+#[tokio::test(start_paused = true)]
+async fn an_abandoned_task_can_be_looked_at_on_a_full_disk() {
+    let log = Log::default();
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<voluminous>().state(log.clone())).await;
+    let other = Node::on(node.store.clone(), |b| b.register::<voluminous>().state(log.clone()));
+    let other = other.client().await;
+    let id = client.start("voluminous", json!({"way": "wait"})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The node that runs it cannot renew its lease either.
+    node.store.misbehave(|faults| faults.read_only = true);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let (captured, _guard) = crate::tracing_events::capture();
+    assert_eq!(status(&other.task(&id).await), "working");
+    let lines = captured.lines();
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("could not be taken over") && line.contains(&id)),
+        "{lines:?}"
+    );
+    node.store.misbehave(|faults| faults.read_only = false);
+    other.task(&id).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(log.lines(), ["wait", "wait"], "it is run again, as its tool says");
+}
+
 /// The server's own look at its store, before it takes requests.
 async fn checked(store: TestStore) -> (Result<(), mcp_tasks::StoreError>, Duration) {
     let runtime = mcp_tasks::TaskRuntime::builder()

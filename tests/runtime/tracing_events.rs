@@ -12,7 +12,7 @@ use tracing::level_filters::LevelFilter;
 use crate::support::{Mode, Node, Word, keys, status, word};
 
 #[derive(Debug, Clone, Default)]
-struct Captured(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -26,7 +26,7 @@ impl io::Write for Captured {
 }
 
 impl Captured {
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let bytes = self.0.lock().expect("no test panics inside").clone();
         let text = String::from_utf8(bytes).expect("a log is text");
         text.lines().map(str::to_owned).collect()
@@ -50,7 +50,8 @@ thread_local! {
 }
 
 /// Ends the capture of its thread.
-struct Guard;
+#[derive(Debug)]
+pub(crate) struct Guard;
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -60,7 +61,7 @@ impl Drop for Guard {
 
 /// Captures what this thread logs at info, which is all of a test on one thread. One subscriber serves all threads: one
 /// for each would depend on which thread comes by an event first.
-fn capture() -> (Captured, Guard) {
+pub(crate) fn capture() -> (Captured, Guard) {
     static SUBSCRIBER: Once = Once::new();
     SUBSCRIBER.call_once(|| {
         let subscriber = tracing_subscriber::fmt()

@@ -31,6 +31,12 @@ pub struct Faults {
     pub lose: u32,
     /// The acknowledgements of how many of the next creations are lost.
     pub lose_creates: u32,
+    /// How many of the next reads do not arrive.
+    pub fail_gets: u32,
+    /// Updates are refused, as by a disk that is full.
+    pub read_only: bool,
+    /// Nothing is ever answered: such a store breaks its contract.
+    pub mute: bool,
     /// The longest record that an update may leave, in bytes of its JSON; a longer one is refused.
     pub longest_record: Option<usize>,
     /// Nothing works.
@@ -158,6 +164,13 @@ fn too_long() -> StoreError {
     }
 }
 
+fn read_only() -> StoreError {
+    StoreError::Refused {
+        reason: "the disk is full".to_owned(),
+        source: None,
+    }
+}
+
 impl<S: TaskStore> FaultyStore<S> {
     /// Whether the mutation would leave a longer record than is taken.
     async fn is_too_long(&self, id: &TaskId, now: Timestamp, mutation: &Mutation) -> Result<bool, StoreError> {
@@ -238,6 +251,16 @@ impl<S: TaskStore> FaultyStore<S> {
         fate
     }
 
+    fn fate_of_a_get(&self) -> Fate {
+        let mut fate = self.fate();
+        let mut faults = lock(&self.faults);
+        if faults.fail_gets > 0 {
+            faults.fail_gets -= 1;
+            fate.dropped = true;
+        }
+        fate
+    }
+
     fn fate_of_an_update(&self) -> (Fate, u32) {
         let mut fate = Fate::default();
         let mut faults = lock(&self.faults);
@@ -264,6 +287,9 @@ impl<S: TaskStore> FaultyStore<S> {
         fate: Fate,
         operation: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        if lock(&self.faults).mute {
+            return std::future::pending().await;
+        }
         pause(fate.before).await;
         if let Some(hang) = fate.hung {
             if hang.applied {
@@ -305,7 +331,10 @@ impl<S: TaskStore> TaskStore for FaultyStore<S> {
     }
 
     fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        Box::pin(async move { self.through(self.fate(), async { self.inner.get(id, now).await }).await })
+        Box::pin(async move {
+            self.through(self.fate_of_a_get(), async { self.inner.get(id, now).await })
+                .await
+        })
     }
 
     fn update<'a>(
@@ -319,6 +348,9 @@ impl<S: TaskStore> TaskStore for FaultyStore<S> {
             let (fate, reruns) = self.fate_of_an_update();
             let mutation = rerun(mutation, reruns);
             let update = async {
+                if lock(&self.faults).read_only {
+                    return Err(read_only());
+                }
                 if self.is_too_long(id, now, &mutation).await? {
                     return Err(too_long());
                 }

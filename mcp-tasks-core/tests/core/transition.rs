@@ -64,6 +64,18 @@ fn transitions() -> Vec<(&'static str, Transition, bool, TaskStatus)> {
             TaskStatus::Working,
         ),
         (
+            "released",
+            |record, epoch| record.released(epoch, at(99)),
+            true,
+            TaskStatus::Working,
+        ),
+        (
+            "released_unbegun",
+            |record, epoch| record.released_unbegun(epoch, at(99)),
+            true,
+            TaskStatus::Working,
+        ),
+        (
             "cancelled",
             |record, _| record.cancelled(at(99)),
             false,
@@ -144,11 +156,8 @@ fn last_updated_at_moves_with_what_a_client_can_see_and_with_nothing_else() {
             working()
         };
         let next = written(transition(&record, 1));
-        let expected = if ["journaled", "slept"].contains(&name) {
-            at(0)
-        } else {
-            at(99)
-        };
+        let seen = !matches!(name, "journaled" | "slept" | "released" | "released_unbegun");
+        let expected = if seen { at(99) } else { at(0) };
         assert_eq!(next.last_updated_at, expected, "{name}");
         assert_eq!(next.created_at, at(0), "{name}");
         assert_eq!(
@@ -223,6 +232,30 @@ fn a_parked_record_holds_its_questions_and_needs_no_node() {
     assert_eq!(parked.execution.epoch, 1);
     let nothing = suspension(&[]);
     assert_eq!(record.suspended(1, at(10), &nothing, None), Change::Keep);
+}
+
+/// Another node need not wait, the execution that was stopped can write no more, and one that had not begun is told from
+/// one that had by the node it names.
+#[test]
+fn a_released_task_is_abandoned_at_once_and_its_execution_fenced_off() {
+    let mut record = working();
+    record.execution.node = Some("node-a".into());
+    record.execution.lease_until = Some(at(30_000));
+    let begun = written(record.released(1, at(99)));
+    let unbegun = written(record.released_unbegun(1, at(99)));
+    for released in [&begun, &unbegun] {
+        assert!(released.is_abandoned(at(99)));
+        assert_eq!(released.completed(1, at(99), &raw("{}"), None), Change::Keep);
+        let taken = written(released.claimed(at(99), &claim()));
+        assert_eq!(taken.execution.epoch, 3);
+        assert_eq!(taken.released(2, at(99)), Change::Keep, "it is the next node's");
+    }
+    assert_eq!(begun.execution.node.as_deref(), Some("node-a"));
+    assert_eq!(unbegun.execution.node, None);
+    assert!(
+        written(record.released(1, at(0))).is_abandoned(at(1)),
+        "at the origin of time too"
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::call::cancelled;
+use super::doubt::{Doubt, Remedy};
 use super::{Engine, NewTask, lock, store_failed};
 use crate::context::ProgressUpdate;
 
@@ -101,10 +102,11 @@ impl Engine {
         grace: Duration,
         gone: CancellationToken,
     ) -> Result<Started, ErrorData> {
-        let record = Arc::new(self.admit(&new)?);
+        let (record, place) = self.admit(&new)?;
+        let record = Arc::new(record);
         let (tell, told) = oneshot::channel();
         let birth = Arc::new(Birth::new(grace, tell));
-        self.spawn_execution(record.clone(), Some(birth.clone()));
+        self.spawn_execution(record.clone(), Some(birth.clone()), Some(place));
         let _abandon = Abandon {
             engine: self,
             birth,
@@ -151,11 +153,15 @@ impl Engine {
             self.inner.quota.give_back(&record);
             return false;
         }
-        match self.mint(record).await {
+        match self.mint(record, Remedy::Remove).await {
             Ok(record) => {
-                // A client that goes away in this very moment leaves a task that its ttl ends.
-                let _ = tell.send(Ok(Started::Task(record)));
-                true
+                let is_told = tell.send(Ok(Started::Task(record.clone()))).is_ok();
+                if !is_told {
+                    // The client went away meanwhile: as if it had a moment before.
+                    self.inner.quota.give_back(&record);
+                    drop(Doubt::of(self, &record, Remedy::Remove));
+                }
+                is_told
             }
             Err(error) => {
                 let _ = tell.send(Err(store_failed(&error)));

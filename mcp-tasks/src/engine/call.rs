@@ -18,6 +18,7 @@ use super::driver::{Ending, Sink, Written, drive};
 use super::execution::report_mismatch;
 use super::round::Round;
 use super::run::{Carrier, Deferral, Run, RunStart};
+use super::write::{REQUEST_PATIENCE, patiently};
 use super::{Client, Engine, NewTask, store_failed};
 use crate::__private::Invocation;
 use crate::context::{ProgressUpdate, ToolContext};
@@ -303,7 +304,7 @@ impl Engine {
         mark.principal = Some(Arc::new(owner));
         mark.status = mcp_tasks_core::TaskStatus::Cancelled;
         mark.last_write = Some(self.write_id());
-        match self.inner.store.create(mark).await {
+        match patiently(REQUEST_PATIENCE, || self.inner.store.create(mark.clone())).await {
             Ok(_) => Ok(()),
             Err(StoreError::AlreadyExists { .. }) => Err(invalid_state()),
             Err(error) => Err(store_failed(&error)),

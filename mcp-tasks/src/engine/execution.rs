@@ -1,5 +1,7 @@
 //! One execution of a task: the body is run from the top against the ledger, and its end is written.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 use mcp_tasks_core::{Change, Fingerprint, Json, Ledger, Mismatch, StoreError, Suspension, TaskRecord, Timestamp};
@@ -10,6 +12,7 @@ use tracing::Instrument;
 
 use super::birth::{Birth, Started};
 use super::driver::{Ending, drive};
+use super::places::Place;
 use super::record_sink::RecordSink;
 use super::run::{Carrier, Deferral, Run, RunStart};
 use super::{Engine, error_chain};
@@ -37,6 +40,8 @@ enum Ended {
     Suspended(Suspension),
     /// The body waits until then.
     Asleep(Ledger, Timestamp),
+    /// The execution's token fired: its client calls the task off, or the node stops.
+    Cancelled,
     /// There is nothing to write.
     Stopped,
 }
@@ -60,7 +65,13 @@ impl Outcome {
 
 impl Engine {
     /// Runs the execution that `record` was stored for, or will be, if `birth` says so.
-    pub(super) async fn execute(&self, record: &Arc<TaskRecord>, token: CancellationToken, birth: Option<Arc<Birth>>) {
+    pub(super) async fn execute(
+        &self,
+        record: &Arc<TaskRecord>,
+        token: CancellationToken,
+        birth: Option<&Arc<Birth>>,
+        place: Option<Place>,
+    ) {
         let span = tracing::info_span!(
             "task",
             task_id = %record.task_id,
@@ -69,13 +80,21 @@ impl Engine {
             traceparent = record.trace.as_ref().map(|trace| &*trace.traceparent),
         );
         async {
+            // One watch for the wait and the work, so that the lease is renewed throughout.
+            let mut watch = pin!(self.watch(record, birth.map(|birth| &**birth)));
+            let _place = match self.place(place, &token, watch.as_mut()).await {
+                Ok(place) => place,
+                Err(Ending::Expired) => return self.inner.quota.give_back(record),
+                Err(Ending::Cancelled) => return self.release(record, false).await,
+                Err(_) => return,
+            };
             if record.execution.epoch > 1 && !self.is_current(record).await {
                 tracing::info!("the task ended before this execution started");
                 return;
             }
             tracing::info!("execution started");
             match self.prepare(record) {
-                Ok(tool) => self.run(record, &tool, token, birth).await,
+                Ok(tool) => self.run(record, &tool, token, birth, watch).await,
                 Err(outcome) => self.end(record, outcome, None).await,
             }
         }
@@ -83,10 +102,35 @@ impl Engine {
         .await;
     }
 
+    /// The execution's place, waited for if it has none yet.
+    ///
+    /// # Errors
+    /// How the execution ends that is not to begin any more.
+    async fn place(
+        &self,
+        place: Option<Place>,
+        token: &CancellationToken,
+        watch: impl Future<Output = Ending> + Send,
+    ) -> Result<Place, Ending> {
+        if token.is_cancelled() {
+            return Err(Ending::Cancelled);
+        }
+        if let Some(place) = place.or_else(|| self.inner.places.try_take()) {
+            return Ok(place);
+        }
+        tracing::info!("the execution waits for a place: as many run as this server may");
+        tokio::select! {
+            biased;
+            () = token.cancelled() => Err(Ending::Cancelled),
+            ending = watch => Err(ending),
+            place = self.inner.places.wait() => Ok(place),
+        }
+    }
+
     /// Whether a resumed execution is still to run. Between the write that resumed the task and this one's being known
     /// here, a cancellation may have come and gone without finding anything to stop.
     async fn is_current(&self, record: &TaskRecord) -> bool {
-        match self.inner.store.get(&record.task_id, self.now()).await {
+        match self.read(&record.task_id).await {
             Ok(present) => present.is_some_and(|present| present.is_owned_by(record.execution.epoch)),
             // It cannot be told now; the execution's writes will tell.
             Err(error) => {
@@ -131,7 +175,8 @@ impl Engine {
         record: &Arc<TaskRecord>,
         tool: &Arc<RegisteredTool>,
         token: CancellationToken,
-        birth: Option<Arc<Birth>>,
+        birth: Option<&Arc<Birth>>,
+        watch: impl Future<Output = Ending> + Send,
     ) {
         let run = Run::new(RunStart {
             carrier: Carrier::Task {
@@ -160,9 +205,9 @@ impl Engine {
         let sink = RecordSink {
             engine: self.clone(),
             record: record.clone(),
-            birth: birth.clone(),
+            birth: birth.cloned(),
         };
-        let ending = drive(&run, body, &sink, self.watch(record, birth.as_deref())).await;
+        let ending = drive(&run, body, &sink, watch).await;
         let report = run.last_report();
         let ended = match ending {
             Ending::Returned(Ok(result)) => Ended::Outcome(Outcome::Completed(Box::new(result))),
@@ -183,7 +228,7 @@ impl Engine {
                 tracing::error!(panic, "the tool panicked");
                 Ended::Outcome(Outcome::internal("The tool failed unexpectedly"))
             }
-            Ending::Cancelled => Ended::Stopped,
+            Ending::Cancelled => Ended::Cancelled,
             Ending::Expired => {
                 let duration_ms = Self::age_ms(record, self.now());
                 tracing::info!(duration_ms, "task expired while it ran; it was stopped");
@@ -203,6 +248,7 @@ impl Engine {
             Ended::Outcome(outcome) => self.end(record, outcome, report).await,
             Ended::Suspended(suspension) => self.suspend(record, suspension, report).await,
             Ended::Asleep(ledger, wake) => self.put_to_sleep(record, ledger, wake, report).await,
+            Ended::Cancelled => self.release(record, true).await,
             Ended::Stopped => {}
         }
     }
@@ -228,7 +274,9 @@ impl Engine {
             Ended::Outcome(Outcome::Completed(result)) => Ok(Started::Result(result)),
             Ended::Outcome(Outcome::Failed { error, .. }) => Err(*error),
             // Only a task is put away.
-            Ended::Stopped | Ended::Asleep(..) => Err(ErrorData::internal_error("The work was stopped", None)),
+            Ended::Cancelled | Ended::Stopped | Ended::Asleep(..) => {
+                Err(ErrorData::internal_error("The work was stopped", None))
+            }
         };
         self.inner.quota.give_back(record);
         // Nobody may be waiting any more; then nobody is told.

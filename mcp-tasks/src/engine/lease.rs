@@ -24,6 +24,13 @@ const RECOVERED_AT_ONCE: usize = 100;
 
 /// The most that one look takes on beside what is for other nodes and found each time: some megabytes of records.
 const LEFT_AT_MOST: usize = 10_000;
+/// How long a node that stops waits for the store to take its leases back: long enough for a write, short enough that a store
+/// which is out of reach does not keep the process.
+pub(super) const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// For how many leases a node leaves a task whose tool it does not have to nodes that have it, as there are while a
+/// deployment is renewed: they look once in a lease. After that nobody has the tool, and the task fails.
+const FOREIGN_LEASES: u32 = 3;
 
 /// The words for a task whose node is gone and that is not run again.
 const LOST: &str = "The server that worked on this task stopped before it was done";
@@ -35,11 +42,15 @@ impl Engine {
         let lease = self.inner.settings.lease;
         let epoch = record.execution.epoch;
         let mut deadline = record.deadline();
-        let mut lease_until = self.now().saturating_add(lease);
+        let claimed = record.execution.lease_until;
+        let mut lease_until = claimed.unwrap_or_else(|| self.now().saturating_add(lease));
+        let mut is_failing = false;
         loop {
             // One millisecond more: at the deadline itself the task is still there.
             let left = deadline.map(|at| at.saturating_since(self.now()) + Duration::from_millis(1));
             let wait = left.map_or(lease / RENEWALS, |left| left.min(lease / RENEWALS));
+            // The last look is at the end of the lease: what runs on after it may run elsewhere too.
+            let wait = wait.min(lease_until.saturating_since(self.now()));
             // The clock counts whole milliseconds.
             let wait = wait.max(Duration::from_millis(1));
             let timer = self.inner.clock.timer(self.now().saturating_add(wait));
@@ -52,25 +63,47 @@ impl Engine {
                 continue;
             }
             let until = self.now().saturating_add(lease);
-            let patience = lease_until.saturating_since(self.now());
+            let mut patience = lease_until.saturating_since(self.now());
+            if patience.is_zero() && is_failing {
+                tracing::error!("the lease ran out, as the task store did not renew it; the execution is given up");
+                return Ending::Fenced;
+            }
+            // Nobody tried to renew it in time: the process stood still. As long as no other node took the task over it is
+            // this one's all the same, and the store tells.
+            let overslept = patience.is_zero();
+            if overslept {
+                tracing::warn!(
+                    "the lease of an execution ended while this process did not run, or its thread was kept busy; asking the \
+                     task store whether another node took the task over"
+                );
+                patience = REQUEST_PATIENCE;
+            }
             match self
                 .write(&record.task_id, patience, move |r| r.renewed(epoch, until))
                 .await
             {
                 Ok(Some(updated)) if updated.record.is_owned_by(epoch) => {
+                    if overslept {
+                        tracing::info!("no other node took the task over; the execution goes on");
+                    }
                     deadline = updated.record.deadline();
                     lease_until = until;
+                    is_failing = false;
                 }
-                Ok(Some(_)) => return Ending::Fenced,
+                Ok(Some(updated)) => {
+                    self.inner.quota.see(&updated.record);
+                    return Ending::Fenced;
+                }
                 Ok(None) => return Ending::Expired,
-                Err(error) if self.now() > lease_until => {
+                Err(error) if self.now() >= lease_until => {
                     tracing::error!(
                         error = %error_chain(&error),
-                        "the lease ran out while the task store could not be reached; the execution is given up"
+                        "the lease ran out, as the task store did not renew it; the execution is given up"
                     );
                     return Ending::Fenced;
                 }
                 Err(error) => {
+                    is_failing = true;
                     tracing::warn!(error = %error_chain(&error), "the lease of an execution could not be renewed");
                 }
             }
@@ -89,7 +122,12 @@ impl Engine {
                 () = &mut timer => return None,
                 () = changed.notified() => {}
             }
-            match self.inner.store.get(&record.task_id, self.now()).await {
+            // A store that does not answer must not keep the lease from being renewed.
+            let present = tokio::select! {
+                present = self.read(&record.task_id) => present,
+                () = &mut timer => return None,
+            };
+            match present {
                 Ok(Some(present)) if present.is_owned_by(record.execution.epoch) => {}
                 Ok(Some(present)) => {
                     if present.status.is_terminal() {
@@ -106,28 +144,71 @@ impl Engine {
         }
     }
 
-    /// Whether nobody vouches for the task's execution any more, this node included.
+    /// Whether nobody vouches for the task's execution any more, this node included. An execution that is left behind here
+    /// and does not know it yet says nothing about a later one.
     pub(super) fn is_abandoned(&self, record: &TaskRecord, now: Timestamp) -> bool {
-        record.is_abandoned(now) && !lock(&self.inner.running).contains_key(&record.task_id)
+        record.is_abandoned(now)
+            && lock(&self.inner.running)
+                .get(&record.task_id)
+                .is_none_or(|running| running.epoch < record.execution.epoch)
+    }
+
+    /// Gives the lease of an execution that was stopped back, if it is because the node stops: another node then takes the
+    /// task over at once. What was `begun` is run again or fails there, as its tool says; the rest is run.
+    pub(super) async fn release(&self, record: &TaskRecord, begun: bool) {
+        if !self.inner.stopping.is_cancelled() {
+            return;
+        }
+        let (now, epoch) = (self.now(), record.execution.epoch);
+        let released = self.write(&record.task_id, RELEASE_PATIENCE, move |r| match begun {
+            true => r.released(epoch, now),
+            false => r.released_unbegun(epoch, now),
+        });
+        match released.await {
+            Ok(Some(updated)) if updated.applied => {
+                tracing::info!("the execution was stopped, and its task is left to other nodes");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(
+                    error = %error_chain(&error),
+                    "the lease of an execution that was stopped could not be given back; other nodes wait for its end"
+                );
+            }
+        }
     }
 
     /// Takes over a task that nobody vouches for: runs it again, or ends it, as its tool says; one that only slept goes on.
     /// Of several nodes that come by at the same time one does so.
     pub(super) async fn recover(&self, record: &TaskRecord) -> Result<TakenOn, StoreError> {
+        if self.inner.closing.is_cancelled() {
+            // It may have been this node's until now: it is for those that stay.
+            return Ok(TakenOn::NotHere);
+        }
         if record.execution.idle.is_some() {
             return self.take_on(record).await;
         }
         let now = self.now();
         let tool = self.inner.registry.get(&record.tool);
-        let replays = tool.is_some_and(|tool| tool.descriptor.on_crash() == OnCrash::Replay);
+        let lease_until = record.execution.lease_until.unwrap_or(now);
+        if tool.is_none() && now.saturating_since(lease_until) < self.inner.settings.lease * FOREIGN_LEASES {
+            return Ok(TakenOn::NotHere);
+        }
+        // What no node had begun to run is not run again.
+        let is_unbegun = record.execution.node.is_none();
+        let replays = tool.is_some_and(|tool| is_unbegun || tool.descriptor.on_crash() == OnCrash::Replay);
         let node = record.execution.node.as_deref().unwrap_or("unknown").to_owned();
         if replays {
+            // A node without a free place leaves it to others, or to its own next look.
+            let Some(place) = self.inner.places.try_take() else {
+                return Ok(TakenOn::Full);
+            };
             let claim = self.claim();
-            let claimed = self.write(&record.task_id, REQUEST_PATIENCE, move |r| r.claimed(now, &claim));
-            let updated = claimed.await?;
-            if let Some(updated) = updated.filter(|updated| updated.applied) {
+            let claimed = self.write_start(&record.task_id, Some(place), claim, move |r, claim| {
+                r.claimed(now, claim)
+            });
+            if claimed.await?.is_some_and(|updated| updated.applied) {
                 tracing::warn!(task_id = %record.task_id, tool = %record.tool, node, "a task whose node is gone is run again");
-                self.spawn_execution(updated.record, None);
             }
             return Ok(TakenOn::Settled);
         }
@@ -188,7 +269,13 @@ impl Engine {
         let failed = |error: StoreError| {
             tracing::warn!(error = %error_chain(&error), "could not look for tasks whose node is gone; trying again later");
         };
-        match leases.expired_leases(self.now(), limit).await {
+        // As long as it takes until the next look, so that a store which never answers does not end the looking.
+        let search = tokio::time::timeout(self.inner.settings.lease, leases.expired_leases(self.now(), limit));
+        let Ok(found) = search.await else {
+            tracing::warn!("the task store does not tell which tasks have no node any more; trying again later");
+            return left;
+        };
+        match found {
             Ok(records) => {
                 for record in records {
                     if !self.is_abandoned(&record, self.now()) {

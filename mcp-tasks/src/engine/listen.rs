@@ -22,7 +22,7 @@ const SHORTEST_LOOK: Duration = Duration::from_millis(250);
 /// and not less often than this, as listening should not be worse than polling.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
-/// After how long a task is looked at again that the store could not show.
+/// After how long a task is looked at again that the store could not show, or that nobody could take over.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What a listener has to say.
@@ -217,7 +217,7 @@ impl Engine {
             .execution
             .lease_until
             .filter(|_| record.status == TaskStatus::Working)
-            .map(|at| at.saturating_add(AFTER).max(self.now().saturating_add(SHORTEST_LOOK)));
+            .map(|at| at.saturating_add(AFTER).max(self.now().saturating_add(RETRY)));
         let poll = self.inner.store.as_change_feed().is_none().then(|| {
             let interval = Duration::from_millis(record.poll_interval_ms);
             self.now().saturating_add(interval.clamp(SHORTEST_LOOK, LONGEST_LOOK))

@@ -77,6 +77,22 @@ impl Quota {
         }
     }
 
+    /// Goes by what a record says now: a task that ended elsewhere counts no more, and one whose deadline was moved counts
+    /// until then.
+    pub(crate) fn see(&self, record: &TaskRecord) {
+        if self.limit.is_none() {
+            return;
+        }
+        if record.status.is_terminal() {
+            return self.give_back(record);
+        }
+        let mut open = lock(&self.open);
+        let counted = open.get_mut(&owner(record.principal.as_deref()));
+        if let Some(deadline) = counted.and_then(|tasks| tasks.get_mut(&record.task_id)) {
+            *deadline = record.deadline();
+        }
+    }
+
     /// Counts expired tasks no more.
     pub(crate) fn forget_expired(&self, now: Timestamp) {
         if self.limit.is_none() {

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcp_tasks_core::{
-    ClientCapabilities, Json, Ledger, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp,
+    Change, Claim, ClientCapabilities, Json, Ledger, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp,
+    Updated,
 };
 use rmcp::ErrorData;
-use tokio_util::sync::CancellationToken;
 
 use super::birth::Birth;
-use super::quota::exceeded;
+use super::doubt::{Doubt, Remedy};
+use super::places::Place;
 use super::write::{REQUEST_PATIENCE, patiently};
-use super::{Client, Engine, Running, lock, store_failed};
+use super::{Client, Engine, Running, error_chain, lock, store_failed};
 use crate::registry::RegisteredTool;
 
 /// A call that becomes a task: its arguments were checked, its guard passed.
@@ -51,10 +53,16 @@ impl Engine {
         let mut left = ID_ATTEMPTS;
         loop {
             left -= 1;
-            let record = self.admit(&new)?;
-            match self.mint(record.clone()).await {
+            let (record, place) = self.admit(&new)?;
+            // Of an id that was known before, somebody else may have been told the task by now: it goes on.
+            let remedy = if new.before.is_some() {
+                Remedy::Start
+            } else {
+                Remedy::Remove
+            };
+            match self.mint(record.clone(), remedy).await {
                 Ok(record) => {
-                    self.spawn(record.clone());
+                    self.spawn_execution(record.clone(), None, Some(place));
                     return Ok(record);
                 }
                 Err(StoreError::AlreadyExists { id }) if new.before.is_some() => {
@@ -75,11 +83,11 @@ impl Engine {
         }
     }
 
-    /// A record for a new task, counted against the quotas and not stored yet.
+    /// A record for a new task, counted against the quotas and not stored yet, and the place of its execution.
     ///
     /// # Errors
     /// A quota that is used up, a node that is stopping.
-    pub(super) fn admit(&self, new: &NewTask<'_>) -> Result<TaskRecord, ErrorData> {
+    pub(super) fn admit(&self, new: &NewTask<'_>) -> Result<(TaskRecord, Place), ErrorData> {
         if self.inner.closing.is_cancelled() {
             return Err(ErrorData::internal_error(
                 "the server is shutting down; try again on another",
@@ -87,30 +95,48 @@ impl Engine {
             ));
         }
         let tool = new.tool;
-        if let Some(limit) = self.inner.settings.quota_running
-            && lock(&self.inner.running).len() as u64 >= limit
-        {
-            return Err(exceeded("executions on this server", limit, tool.poll_interval));
-        }
+        let place = self.inner.places.take(tool.poll_interval)?;
         let record = self.new_record(new)?;
         self.inner.quota.take(&record, tool.poll_interval)?;
-        Ok(record)
+        Ok((record, place))
     }
 
-    /// Stores a record that was admitted.
+    /// Stores a record that was admitted. Where it is not known in the end whether it is there, as the store failed or this
+    /// future was dropped, `remedy` is what is done about it.
     ///
     /// # Errors
     /// The store's; the record counts against no quota then, unless there is another of its id.
-    pub(super) async fn mint(&self, record: TaskRecord) -> Result<Arc<TaskRecord>, StoreError> {
+    pub(super) async fn mint(&self, record: TaskRecord, remedy: Remedy) -> Result<Arc<TaskRecord>, StoreError> {
         self.start_background();
-        let created = patiently(REQUEST_PATIENCE, || self.inner.store.create(record.clone())).await;
-        match &created {
+        let counted = Counted {
+            engine: self,
+            record: &record,
+        };
+        let doubt = Doubt::of(self, &record, remedy);
+        // What one attempt leaves open, a refusal of the next does not settle.
+        let is_open = AtomicBool::new(false);
+        let attempt = || async {
+            let created = self.inner.store.create(record.clone()).await;
+            if created.as_ref().is_err_and(StoreError::is_retryable) {
+                is_open.store(true, Ordering::Relaxed);
+            }
+            created
+        };
+        let created = patiently(REQUEST_PATIENCE, attempt).await;
+        let is_known = match &created {
             Ok(record) => {
                 tracing::info!(task_id = %record.task_id, tool = %record.tool, ttl_ms = record.ttl_ms, "task created");
+                true
             }
             // What counts under this id now is the task that is there.
-            Err(StoreError::AlreadyExists { .. }) => {}
-            Err(_) => self.inner.quota.give_back(&record),
+            Err(StoreError::AlreadyExists { .. }) => true,
+            Err(error) => !error.is_retryable() && !is_open.load(Ordering::Relaxed),
+        };
+        if matches!(created, Ok(_) | Err(StoreError::AlreadyExists { .. })) {
+            counted.keep();
+        }
+        if let Some(doubt) = doubt.filter(|_| is_known) {
+            doubt.known();
         }
         created
     }
@@ -177,12 +203,20 @@ impl Engine {
         let Some(abandoned) = abandoned else {
             return Ok(record);
         };
-        self.recover(abandoned).await?;
+        if let Err(error) = self.recover(abandoned).await {
+            tracing::warn!(
+                task_id = %id,
+                error = %error_chain(&error),
+                "a task whose node is gone could not be taken over; it is left for the next look"
+            );
+            return Ok(record);
+        }
         self.owned(id, caller).await
     }
 
     async fn owned(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Option<Arc<TaskRecord>>, StoreError> {
-        let record = self.inner.store.get(id, self.now()).await?;
+        let record = self.read(id).await?;
+        record.iter().for_each(|record| self.inner.quota.see(record));
         Ok(record.filter(|record| Principal::is_owner(record.principal.as_deref(), caller)))
     }
 
@@ -207,9 +241,10 @@ impl Engine {
         let now = self.now();
         let claim = self.claim();
         let capabilities = self.share(ClientCapabilities::new(client.capabilities.clone()));
+        // Only the write that flipped the status starts an execution, however often the same answers come.
         let updated = self
-            .write(id, REQUEST_PATIENCE, move |record| {
-                record.answered(now, &responses, &capabilities, &claim)
+            .write_start(id, None, claim, move |record, claim| {
+                record.answered(now, &responses, &capabilities, claim)
             })
             .await
             .map_err(|error| store_failed(&error))?
@@ -218,7 +253,6 @@ impl Engine {
             let open: Vec<_> = updated.record.open.iter().map(|request| &*request.key).collect();
             tracing::info!(task_id = %id, ?open, "no answer was taken: none fits a question that is open");
         }
-        // Only the write that flipped the status starts an execution, however often the same answers come.
         if updated.applied && updated.record.status == TaskStatus::Working {
             tracing::info!(
                 task_id = %id,
@@ -226,9 +260,32 @@ impl Engine {
                 execution = updated.record.execution.epoch,
                 "task resumed"
             );
-            self.spawn(updated.record);
         }
         Ok(())
+    }
+
+    /// Writes what may start an execution under `claim`, and starts it if it did, in this place or the next free one. Where
+    /// the acknowledgement does not come, or nobody waits for it any more, the execution is started once it is known.
+    pub(super) async fn write_start(
+        &self,
+        id: &TaskId,
+        place: Option<Place>,
+        claim: Claim,
+        mutation: impl Fn(&TaskRecord, &Claim) -> Change + Send + Sync + 'static,
+    ) -> Result<Option<Updated>, StoreError> {
+        let write = self.write_id();
+        let doubt = Doubt::new(self, id, write, claim.lease_until, Remedy::Start);
+        let updated = self
+            .write_as(write, id, REQUEST_PATIENCE, move |record| mutation(record, &claim))
+            .await?;
+        doubt.known();
+        if let Some(updated) = &updated
+            && updated.applied
+            && updated.record.status == TaskStatus::Working
+        {
+            self.spawn_execution(updated.record.clone(), None, place);
+        }
+        Ok(updated)
     }
 
     /// Calls the task off, wherever it is in its life.
@@ -251,20 +308,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts the execution that `record` names, on this node.
-    fn spawn(&self, record: Arc<TaskRecord>) {
-        self.spawn_execution(record, None);
-    }
-
-    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Arc<Birth>>) {
-        let token = CancellationToken::new();
+    /// Starts the execution that `record` names, on this node: in its place, or else in the next that is free.
+    pub(super) fn spawn_execution(&self, record: Arc<TaskRecord>, birth: Option<Arc<Birth>>, place: Option<Place>) {
+        let token = self.inner.stopping.child_token();
         let running = Running {
             epoch: record.execution.epoch,
             token: token.clone(),
             written: record.version,
             changed: Arc::default(),
         };
-        lock(&self.inner.running).insert(record.task_id.clone(), running);
+        let before = lock(&self.inner.running).insert(record.task_id.clone(), running);
+        if let Some(before) = before.filter(|before| before.epoch < record.execution.epoch) {
+            // What it still does counts no more.
+            before.token.cancel();
+        }
         let engine = self.clone();
         tokio::spawn(async move {
             let leave = Leave {
@@ -272,7 +329,7 @@ impl Engine {
                 id: &record.task_id,
                 epoch: record.execution.epoch,
             };
-            engine.execute(&record, token, birth).await;
+            engine.execute(&record, token, birth.as_ref(), place).await;
             drop(leave);
         });
     }
@@ -292,6 +349,24 @@ impl Engine {
             duration_ms = Self::age_ms(record, now),
             "task finished"
         );
+    }
+}
+
+/// Takes a new task off the quota, unless it is there.
+struct Counted<'a> {
+    engine: &'a Engine,
+    record: &'a TaskRecord,
+}
+
+impl Counted<'_> {
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.engine.inner.quota.give_back(self.record);
     }
 }
 

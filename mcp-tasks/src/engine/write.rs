@@ -1,25 +1,25 @@
-//! Writes to a store that may be out of reach for a while.
+//! Reads and writes of a store that may be out of reach for a while, or never answer.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
-use mcp_tasks_core::{Change, StoreError, TaskId, TaskRecord, Updated};
+use mcp_tasks_core::{Change, StoreError, TaskId, TaskRecord, Updated, WriteId};
 
 use super::{Engine, error_chain, lock};
 
-/// How long a request waits for a store that cannot be reached: long enough for a lost acknowledgement or a restart of
-/// the store's connection, and shorter than clients wait for an answer.
+/// How long a request waits for a store that cannot be reached or does not answer: long enough for a lost acknowledgement or
+/// a restart of the store's connection, and shorter than clients wait for an answer.
 pub(super) const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a start waits for a store that cannot be reached: as long as a database takes that is started along with the
 /// server, and short enough that a wrong address is soon told.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Calls `write` again and again while the store cannot be reached, for as long as `patience` lasts. The write must name
+/// Calls `operation` again and again while the store cannot be reached, for as long as `patience` lasts. A write must name
 /// the same write id each time: a write whose acknowledgement was lost is then found, and not applied twice.
-pub(super) async fn patiently<T, F>(patience: Duration, mut write: impl FnMut() -> F) -> Result<T, StoreError>
+pub(super) async fn patiently<T, F>(patience: Duration, mut operation: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
@@ -36,9 +36,9 @@ where
     let deadline = tokio::time::Instant::now() + patience;
     // A call that never comes back must not outlast the patience either: another node may have taken over by then.
     let bounded = || {
-        let write = write();
+        let operation = operation();
         async move {
-            tokio::time::timeout_at(deadline, write).await.unwrap_or_else(|_| {
+            tokio::time::timeout_at(deadline, operation).await.unwrap_or_else(|_| {
                 let reason = "it did not answer in time".to_owned();
                 Err(StoreError::Unavailable { reason, source: None })
             })
@@ -46,7 +46,8 @@ where
     };
     bounded
         .retry(policy)
-        .when(StoreError::is_retryable)
+        // An attempt that waited the patience out is the last: another would be sent and given up at once.
+        .when(|error| error.is_retryable() && tokio::time::Instant::now() < deadline)
         .notify(|error, delay| {
             tracing::warn!(error = %error_chain(error), ?delay, "the task store cannot be reached; trying again");
         })
@@ -61,6 +62,11 @@ impl Engine {
         Ok(())
     }
 
+    /// The record as it is now, for whoever waits for an answer.
+    pub(super) async fn read(&self, id: &TaskId) -> Result<Option<Arc<TaskRecord>>, StoreError> {
+        patiently(REQUEST_PATIENCE, || self.inner.store.get(id, self.now())).await
+    }
+
     /// One update under a write id of its own.
     pub(super) async fn write(
         &self,
@@ -68,7 +74,17 @@ impl Engine {
         patience: Duration,
         mutation: impl Fn(&TaskRecord) -> Change + Send + Sync + 'static,
     ) -> Result<Option<Updated>, StoreError> {
-        let write = self.write_id();
+        self.write_as(self.write_id(), id, patience, mutation).await
+    }
+
+    /// One update under this write id.
+    pub(super) async fn write_as(
+        &self,
+        write: WriteId,
+        id: &TaskId,
+        patience: Duration,
+        mutation: impl Fn(&TaskRecord) -> Change + Send + Sync + 'static,
+    ) -> Result<Option<Updated>, StoreError> {
         let mutation = Arc::new(mutation);
         let updated = patiently(patience, || {
             let mutation = mutation.clone();

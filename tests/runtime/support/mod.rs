@@ -5,6 +5,7 @@ mod link;
 mod store;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use mcp_tasks::prelude::*;
 use mcp_tasks::{Clock, TaskRuntimeBuilder};
@@ -93,6 +94,11 @@ impl Node {
             .clock(store.clock());
         let runtime = tools(builder).build().expect("the tools of the test are right");
         Self { store, runtime }
+    }
+
+    /// Stops it, as a signal does.
+    pub(crate) async fn shutdown(&self, patience: Duration) -> usize {
+        self.runtime.shutdown(patience).await
     }
 
     /// A client of it that declares tasks and elicitation.

@@ -90,6 +90,11 @@ impl TestStore {
         written.lock().expect("no test panics inside").clone()
     }
 
+    /// Whether no record is there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.faulty.inner().inner.is_empty()
+    }
+
     /// The record as it is.
     pub(crate) async fn record(&self, id: &str) -> Arc<TaskRecord> {
         self.faulty
