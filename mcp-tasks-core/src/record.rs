@@ -113,6 +113,8 @@ impl InputRequest {
 pub enum Idle {
     /// The body waits until an instant, and needs no process until then.
     Asleep,
+    /// It is for any node that has its tool, and none has taken it on yet.
+    Unclaimed,
 }
 
 /// Who runs the task, and since which resumption.
@@ -120,7 +122,7 @@ pub enum Idle {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Execution {
-    /// Counts executions from 1. Every write of an execution names the epoch it was started with and changes nothing
+    /// Counts executions from 1; 0 before the first. Every write of an execution names the epoch it was started with and changes nothing
     /// once the record has moved on to another.
     pub epoch: u64,
     /// The node that runs it; absent when nobody does.
@@ -295,7 +297,7 @@ impl TaskRecord {
     pub(crate) fn set_execution(&mut self, execution: Execution) {
         self.format = match execution.idle {
             None => FIRST_FORMAT,
-            Some(Idle::Asleep) => 2,
+            Some(Idle::Asleep | Idle::Unclaimed) => 2,
         };
         self.execution = execution;
     }

@@ -48,6 +48,10 @@ impl Report {
     }
 }
 
+/// How long before the present the lease of a task ends that is for any node: the clock of the node that takes it on may be
+/// behind by as much, and the oldest of such tasks is still the first to be found.
+const OFFERED_BEFORE: Duration = Duration::from_secs(60);
+
 /// Who takes over the execution that a change starts.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -123,6 +127,22 @@ impl TaskRecord {
             lease_until,
             idle,
         });
+    }
+
+    /// The task is any node's to take on, from now on.
+    fn offer(&mut self, now: Timestamp) {
+        let before = u64::try_from(OFFERED_BEFORE.as_millis()).unwrap_or_default();
+        let until = Timestamp::from_millis(now.as_millis().saturating_sub(before));
+        self.let_go(Some(Idle::Unclaimed), Some(until));
+    }
+
+    /// The record of a new task that whichever node has its tool takes on: nobody runs it until one has
+    /// [claimed](Self::claimed) it.
+    #[must_use]
+    pub fn unclaimed(mut self) -> Self {
+        self.execution.epoch = 0;
+        self.offer(self.created_at);
+        self
     }
 
     /// A new execution, which `claim` names, fences off the ones before.
@@ -309,6 +329,27 @@ impl TaskRecord {
         capabilities: &ClientCapabilities,
         claim: &Claim,
     ) -> Change {
+        self.take_answers(now, responses, capabilities, Some(claim))
+    }
+
+    /// As [`answered`](Self::answered), and the task that works again is any node's to take on.
+    #[must_use]
+    pub fn answered_unclaimed(
+        &self,
+        now: Timestamp,
+        responses: &BTreeMap<String, Json>,
+        capabilities: &ClientCapabilities,
+    ) -> Change {
+        self.take_answers(now, responses, capabilities, None)
+    }
+
+    fn take_answers(
+        &self,
+        now: Timestamp,
+        responses: &BTreeMap<String, Json>,
+        capabilities: &ClientCapabilities,
+        claim: Option<&Claim>,
+    ) -> Change {
         if self.status != TaskStatus::InputRequired {
             return Change::Keep;
         }
@@ -323,7 +364,10 @@ impl TaskRecord {
         if next.open.is_empty() {
             next.status = TaskStatus::Working;
             next.client_capabilities = capabilities.clone();
-            next.taken_on(claim);
+            match claim {
+                Some(claim) => next.taken_on(claim),
+                None => next.offer(now),
+            }
         }
         Change::write(next)
     }

@@ -62,6 +62,7 @@ pub(crate) mod kit {
     pub(crate) use super::run::Watch;
 }
 
+use claim::Claims;
 use lease::RELEASE_PATIENCE;
 use places::Places;
 use quota::Quota;
@@ -91,6 +92,7 @@ struct Inner {
     /// One permit for each write whose outcome is looked for.
     doubts: Arc<Semaphore>,
     sleepers: Arc<Sleepers>,
+    claims: Arc<Claims>,
     capabilities: Mutex<Vec<ClientCapabilities>>,
     /// Whether what goes on beside requests has been started.
     background: AtomicBool,
@@ -173,6 +175,7 @@ impl Engine {
                 places,
                 doubts: Arc::new(Semaphore::new(doubt::MOST_FOLLOWED)),
                 sleepers: Arc::default(),
+                claims: Arc::default(),
                 capabilities: Mutex::default(),
                 background: AtomicBool::new(false),
                 closing: CancellationToken::new(),

@@ -8,6 +8,7 @@ mod crashes;
 mod database;
 mod node;
 mod outages;
+mod placement;
 mod sharing;
 mod sleepers;
 
@@ -53,6 +54,11 @@ macro_rules! on_every_store {
                 sleepers::a_sleeper_is_woken_though_nobody_looks
                 sleepers::a_sleeper_is_woken_in_time_where_it_fell_asleep
                 sleepers::a_sleeper_is_cancelled_from_anywhere
+                placement::one_node_speaks_and_another_works
+                placement::whatever_a_node_that_does_not_work_accepts_is_handed_over
+                placement::each_task_is_taken_on_once
+                placement::the_work_of_a_killed_worker_goes_on
+                placement::a_task_waits_for_a_worker
                 outages::what_was_acknowledged_is_there_after_an_outage
             }
         }

@@ -16,6 +16,7 @@ mod leases;
 mod mismatch;
 mod nearby;
 mod panics;
+mod placement;
 mod progress;
 mod quotas;
 mod races;

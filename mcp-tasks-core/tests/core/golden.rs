@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use mcp_tasks_core::{FORMAT, Idle, RecordError, TaskRecord, TaskStatus};
 
-const NAMES: [(&str, TaskStatus); 9] = [
+const NAMES: [(&str, TaskStatus); 10] = [
     ("working_bare", TaskStatus::Working),
     ("working_full", TaskStatus::Working),
     ("working_every_entry", TaskStatus::Working),
     ("working_asleep", TaskStatus::Working),
+    ("working_unclaimed", TaskStatus::Working),
     ("parked_bare", TaskStatus::InputRequired),
     ("parked_partial_and_misfit", TaskStatus::InputRequired),
     ("completed", TaskStatus::Completed),
@@ -33,7 +34,8 @@ fn every_stored_record_loads_and_comes_out_byte_for_byte() {
         let text = golden(name);
         let record = TaskRecord::from_json(&text).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         assert_eq!(record.status, status, "{name}");
-        let format = if name == "working_asleep" { 2 } else { 1 };
+        let is_idle = matches!(name, "working_asleep" | "working_unclaimed");
+        let format = if is_idle { 2 } else { 1 };
         assert_eq!(record.format, format, "{name}");
         assert_eq!(record.to_json().unwrap(), text, "{name}");
     }
@@ -74,6 +76,12 @@ fn a_record_means_what_it_says() {
         .unwrap()
         .saturating_add(Duration::from_millis(1));
     assert!(asleep.is_abandoned(wake), "at that very instant it is woken");
+    let unclaimed = TaskRecord::from_json(&golden("working_unclaimed")).unwrap();
+    assert_eq!(unclaimed.execution.idle, Some(Idle::Unclaimed));
+    assert!(
+        unclaimed.is_abandoned(unclaimed.created_at),
+        "from the beginning anybody may take it on"
+    );
 }
 
 #[test]

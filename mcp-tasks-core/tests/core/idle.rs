@@ -1,11 +1,11 @@
-//! Tasks that work and that nobody runs, though no node died.
+//! Tasks that work and that nobody runs, though no node died: they sleep, or wait for a node to take them on.
 
 use std::time::Duration;
 
 use mcp_tasks_core::store::RecordMarks;
 use mcp_tasks_core::{Change, Claim, Idle, InputKind, Ledger, Report, TaskRecord, TaskStatus};
 
-use super::records::{at, capabilities, claim, raw, responses, suspension, working, written};
+use super::records::{at, capabilities, claim, parked, raw, responses, suspension, working, written};
 
 /// Until when the tasks here sleep.
 const WAKE: u64 = 60_000;
@@ -134,4 +134,80 @@ fn only_while_it_sleeps_a_record_is_of_the_format_that_earlier_releases_leave_al
     assert_eq!(TaskRecord::from_json(&text).unwrap(), record);
     assert_eq!(written(record.claimed(at(WAKE), &claim())).format, 1);
     assert_eq!(written(record.cancelled(at(20))).format, 1);
+}
+
+fn unclaimed() -> TaskRecord {
+    working().unclaimed()
+}
+
+#[test]
+fn a_new_task_can_be_left_to_whichever_node_takes_it_on() {
+    let record = unclaimed();
+    assert_eq!((record.status, record.execution.epoch), (TaskStatus::Working, 0));
+    assert_eq!(
+        (&record.execution.node, record.execution.idle),
+        (&None, Some(Idle::Unclaimed))
+    );
+    assert!(record.is_abandoned(at(0)), "from the beginning");
+    assert!(RecordMarks::of(&record).unclaimed && !RecordMarks::of(&asleep()).unclaimed);
+    assert!(!record.is_owned_by(0));
+    assert_eq!(
+        record.abandoned(at(100_000), &raw("{}"), "lost"),
+        Change::Keep,
+        "no node was lost"
+    );
+    let claimed = written(record.claimed(at(5), &claim()));
+    assert_eq!((claimed.execution.epoch, claimed.execution.idle), (1, None));
+    assert_eq!((claimed.format, claimed.last_updated_at), (1, at(0)));
+    assert_eq!(claimed.claimed(at(5), &claim()), Change::Keep, "once");
+}
+
+#[test]
+fn a_node_whose_clock_is_behind_takes_it_on_too_and_the_oldest_is_found_first() {
+    let record = unclaimed();
+    let behind = mcp_tasks_core::Timestamp::from_millis(at(0).as_millis() - 10_000);
+    assert!(matches!(record.claimed(behind, &claim()), Change::Write(_)));
+    let mut later = working();
+    later.created_at = at(1);
+    assert!(RecordMarks::of(&record).lease < RecordMarks::of(&later.unclaimed()).lease);
+}
+
+#[test]
+fn an_unclaimed_task_is_called_off_where_it_lies() {
+    let cancelled = written(unclaimed().cancelled(at(20)));
+    assert_eq!(
+        (cancelled.status, cancelled.execution.idle),
+        (TaskStatus::Cancelled, None)
+    );
+    assert_eq!(cancelled.claimed(at(100_000), &claim()), Change::Keep);
+}
+
+#[test]
+fn answers_can_be_taken_in_for_whichever_node_goes_on() {
+    const YES: &str = r#"{"action":"accept","content":{"go":true}}"#;
+    let record = parked(&["a", "b"]);
+    let new = capabilities(r#"{"elicitation":{"url":{}}}"#);
+    let half = written(record.answered_unclaimed(at(20), &responses(&[("b", YES)]), &new));
+    assert_eq!(
+        (half.status, half.execution.idle),
+        (TaskStatus::InputRequired, None),
+        "one is still open"
+    );
+    assert_eq!(half.format, 1);
+    let full = written(half.answered_unclaimed(at(30), &responses(&[("a", YES)]), &new));
+    assert_eq!(
+        (full.status, full.execution.idle),
+        (TaskStatus::Working, Some(Idle::Unclaimed))
+    );
+    assert_eq!(
+        (full.client_capabilities.clone(), full.last_updated_at),
+        (new.clone(), at(30))
+    );
+    assert_eq!(full.execution.epoch, record.execution.epoch, "no execution has begun");
+    let claimed = written(full.claimed(at(31), &claim()));
+    assert_eq!(claimed.execution.epoch, record.execution.epoch + 1);
+    let own = written(half.answered(at(30), &responses(&[("a", YES)]), &new, &claim()));
+    assert_eq!(claimed.ledger, own.ledger, "and the answers are the same");
+    let again = full.answered_unclaimed(at(40), &responses(&[("a", YES), ("b", YES)]), &new);
+    assert_eq!(again, Change::Keep);
 }

@@ -88,7 +88,8 @@ impl Engine {
                 Err(Ending::Cancelled) => return self.release(record, false).await,
                 Err(_) => return,
             };
-            if record.execution.epoch > 1 && !self.is_current(record).await {
+            // What this node has just created nobody else knew.
+            if record.version > 1 && !self.is_current(record).await {
                 tracing::info!("the task ended before this execution started");
                 return;
             }
@@ -127,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// Whether a resumed execution is still to run. Between the write that resumed the task and this one's being known
+    /// Whether an execution is still to run. Between the write that claimed the task and this one's being known
     /// here, a cancellation may have come and gone without finding anything to stop.
     async fn is_current(&self, record: &TaskRecord) -> bool {
         match self.read(&record.task_id).await {

@@ -22,6 +22,10 @@ const RENEWALS: u32 = 3;
 /// look at the same time share them.
 const RECOVERED_AT_ONCE: usize = 100;
 
+/// The shortest pause between two looks for abandoned tasks, however much there is to be found: a look may read a hundred
+/// records.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+
 /// The most that one look takes on beside what is for other nodes and found each time: some megabytes of records.
 const LEFT_AT_MOST: usize = 10_000;
 /// How long a node that stops waits for the store to take its leases back: long enough for a write, short enough that a store
@@ -197,6 +201,9 @@ impl Engine {
         // What no node had begun to run is not run again.
         let is_unbegun = record.execution.node.is_none();
         let replays = tool.is_some_and(|tool| is_unbegun || tool.descriptor.on_crash() == OnCrash::Replay);
+        if replays && !self.works() {
+            return Ok(TakenOn::NotHere);
+        }
         let node = record.execution.node.as_deref().unwrap_or("unknown").to_owned();
         if replays {
             // A node without a free place leaves it to others, or to its own next look.
@@ -238,11 +245,13 @@ impl Engine {
         self.start_sweeping();
         self.start_hearing();
         self.start_waking();
+        self.start_claiming();
         if self.inner.store.as_expired_leases().is_none() {
             return;
         }
         let inner = Arc::downgrade(&self.inner);
-        let (lease, closing) = (self.inner.settings.lease, self.inner.closing.clone());
+        let (interval, closing) = (self.look_interval(), self.inner.closing.clone());
+        let claims = self.inner.claims.clone();
         tokio::spawn(async move {
             let mut left = 0;
             loop {
@@ -250,9 +259,14 @@ impl Engine {
                 let engine = Self { inner };
                 left = engine.recover_abandoned(left).await;
                 drop(engine);
+                let wanted = async {
+                    tokio::time::sleep(SHORTEST_PAUSE).await;
+                    claims.wants_a_look().await;
+                };
                 tokio::select! {
                     () = closing.cancelled() => return,
-                    () = tokio::time::sleep(lease) => {}
+                    () = tokio::time::sleep(interval) => {}
+                    () = wanted => {}
                 }
             }
         });
@@ -264,6 +278,7 @@ impl Engine {
         let Some(leases) = self.inner.store.as_expired_leases() else {
             return 0;
         };
+        let claims = &self.inner.claims;
         let limit = RECOVERED_AT_ONCE + left.min(LEFT_AT_MOST);
         let mut left = 0;
         let failed = |error: StoreError| {
@@ -277,8 +292,15 @@ impl Engine {
         };
         match found {
             Ok(records) => {
+                if records.len() >= limit {
+                    claims.has_more();
+                }
                 for record in records {
                     if !self.is_abandoned(&record, self.now()) {
+                        continue;
+                    }
+                    if record.execution.idle.is_some() && self.runs(&record) {
+                        self.may_claim(&record.task_id);
                         continue;
                     }
                     match self.recover(&record).await {

@@ -243,15 +243,21 @@ impl Engine {
                 let (Some(change), Some(inner)) = (change, inner.upgrade()) else {
                     return;
                 };
+                if let TaskChange::Unclaimed { id, .. } = &change {
+                    Self { inner: inner.clone() }.may_claim(id);
+                }
                 match change {
-                    TaskChange::Changed { id, version } => {
+                    TaskChange::Changed { id, version } | TaskChange::Unclaimed { id, version } => {
                         inner.watchers.touch(&id);
                         if let Some(running) = lock(&inner.running).get(&id) {
                             running.hear_of(version);
                         }
                     }
                     // Executions find out for themselves when they renew their leases.
-                    TaskChange::Resumed => inner.watchers.touch_all(),
+                    TaskChange::Resumed => {
+                        inner.watchers.touch_all();
+                        inner.claims.look_again();
+                    }
                     _ => {}
                 }
             }

@@ -1,7 +1,7 @@
 //! Tasks that sleep: their runs are put away, and taken up again when it is time.
 //!
-//! The record says when that is, and whichever node comes by from then on takes the task up: see
-//! [`recover`](Engine::recover). The node that put it away keeps a note besides, so that it wakes in time while that node
+//! The record says when that is, and whichever node comes by from then on takes the task on: see
+//! [`claim`](super::claim). The node that put it away keeps a note besides, so that it wakes in time while that node
 //! lives.
 
 use std::cmp::Reverse;
@@ -9,13 +9,11 @@ use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::StreamExt;
 use mcp_tasks_core::{Ledger, StoreError, TaskId, TaskRecord, Timestamp};
 use tokio::sync::Notify;
 
-use super::claim::TakenOn;
 use super::execution::given_up;
-use super::{Engine, error_chain, lock};
+use super::{Engine, lock};
 use crate::context::ProgressUpdate;
 
 /// What is left of a wait for the run to be put away for it. A wait in the process costs a future, and a write to the store
@@ -23,16 +21,12 @@ use crate::context::ProgressUpdate;
 /// it is. From about here on it is the cheaper one, and a restart no longer fails the task.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(10);
 
-/// How many tasks are woken at once: enough that thousands that sleep until the same instant are soon up, few enough that
-/// the store serves others besides.
-const WOKEN_AT_ONCE: usize = 16;
-
 /// The longest wait between two looks at the clock. It may have jumped ahead meanwhile: timers do not go on while a machine
 /// is suspended, and the clock does.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// After how long a task is tried again that could not be woken: the store could not be reached, or all places are taken.
-const RETRY: Duration = Duration::from_secs(1);
+/// After how long a task is tried again that could not be claimed, as the store could not be reached.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 /// When this node has to wake which tasks. A note for a task that has ended meanwhile, or that another node has woken, is
 /// found out when its time has come.
@@ -59,11 +53,11 @@ impl Sleepers {
         lock(&self.notes).peek().map(|Reverse((first, _))| *first)
     }
 
-    /// Takes those whose time has come, up to `limit`.
-    fn take_due(&self, now: Timestamp, limit: usize) -> Vec<TaskId> {
+    /// Takes those whose time has come.
+    fn take_due(&self, now: Timestamp) -> Vec<TaskId> {
         let mut notes = lock(&self.notes);
         let mut due = Vec::new();
-        while due.len() < limit && notes.peek().is_some_and(|Reverse((first, _))| *first <= now) {
+        while notes.peek().is_some_and(|Reverse((first, _))| *first <= now) {
             due.extend(notes.pop().map(|Reverse((_, id))| id));
         }
         // What thousands took that slept until one instant is not kept for ever.
@@ -123,43 +117,11 @@ impl Engine {
                     () = time_has_come => {}
                 }
                 let Some(inner) = inner.upgrade() else { return };
-                Self { inner }.wake_due().await;
+                let engine = Self { inner };
+                for id in sleepers.take_due(engine.now()) {
+                    engine.may_claim(&id);
+                }
             }
         });
-    }
-
-    async fn wake_due(&self) {
-        let sleepers = &self.inner.sleepers;
-        let due = sleepers.take_due(self.now(), 4 * WOKEN_AT_ONCE);
-        let later: Vec<TaskId> = futures::stream::iter(due)
-            .map(|id| async move { (!self.wake(&id).await).then_some(id) })
-            .buffer_unordered(WOKEN_AT_ONCE)
-            .filter_map(|later| async move { later })
-            .collect()
-            .await;
-        for id in later {
-            sleepers.note(self.now().saturating_add(RETRY), &id);
-        }
-    }
-
-    /// Wakes the task, if it still sleeps. `false` when that has to be tried again.
-    async fn wake(&self, id: &TaskId) -> bool {
-        let woken = async {
-            match self.inner.store.get(id, self.now()).await? {
-                Some(record) if self.is_abandoned(&record, self.now()) && record.execution.idle.is_some() => {
-                    self.take_on(&record).await
-                }
-                // It was woken elsewhere, or has ended.
-                _ => Ok(TakenOn::Settled),
-            }
-        };
-        match woken.await {
-            Ok(taken) => taken != TakenOn::Full,
-            Err(error) => {
-                let error: StoreError = error;
-                tracing::warn!(task_id = %id, error = %error_chain(&error), "a task that sleeps could not be woken");
-                !error.is_retryable()
-            }
-        }
     }
 }

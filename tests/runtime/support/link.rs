@@ -13,7 +13,7 @@ use super::TestStore;
 /// look the same to the others.
 #[derive(Debug)]
 pub(crate) struct Link {
-    store: Arc<TestStore>,
+    pub(crate) store: Arc<TestStore>,
     is_cut: AtomicBool,
     created: Mutex<Vec<TaskId>>,
 }

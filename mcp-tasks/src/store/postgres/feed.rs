@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::poll_fn;
+use mcp_tasks_core::store::RecordMarks;
 use mcp_tasks_core::{ChangeFeed, ChangeHub, ChangeStream, StoreError, TaskChange, TaskId};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -46,8 +47,11 @@ pub(super) fn channel(prefix: &str) -> &str {
 }
 
 /// What is said of a write.
-pub(super) fn payload(stored_id: &str, version: Option<u64>) -> String {
-    let payload = message::write(version, stored_id);
+pub(super) fn payload(stored_id: &str, marks: Option<RecordMarks>) -> String {
+    let payload = match marks {
+        Some(marks) => message::write(marks, stored_id),
+        None => message::removed(stored_id),
+    };
     // An id too long to be told makes everybody look.
     if payload.len() > PAYLOAD {
         String::new()
