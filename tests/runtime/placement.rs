@@ -1,11 +1,14 @@
 //! Which node runs a task: the one that accepts the call, or whichever takes it on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
 use mcp_tasks::{Config, StartError, TaskRuntimeBuilder};
-use mcp_tasks_core::{Idle, TaskStatus};
+use mcp_tasks_core::{
+    Idle, Mutation, StoreFuture, TaskId, TaskRecord, TaskStatus, TaskStore, Timestamp, Updated, WriteId,
+};
 use rmcp::model::ErrorCode;
 use serde_json::json;
 
@@ -75,6 +78,76 @@ async fn configured() {}
 #[mcp_task(placement = "${test.placement:local}", grace = "PT1S")]
 async fn configured_with_grace() {}
 
+/// Reports twenty times, over ten seconds.
+#[mcp_task]
+async fn reports(ctx: ToolContext) -> &'static str {
+    for step in 1..=20 {
+        ctx.progress(f64::from(step)).total(20.0).send();
+        tokio::time::sleep(SOON).await;
+    }
+    "reported"
+}
+
+/// A way to the store that counts what goes over it.
+#[derive(Debug)]
+struct Counted {
+    store: Arc<TestStore>,
+    operations: AtomicUsize,
+}
+
+impl Counted {
+    fn count(&self) {
+        self.operations.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl TaskStore for Counted {
+    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
+        self.count();
+        self.store.get(id, now)
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a TaskId,
+        now: Timestamp,
+        write: WriteId,
+        mutation: Mutation,
+    ) -> StoreFuture<'a, Option<Updated>> {
+        self.count();
+        self.store.update(id, now, write, mutation)
+    }
+
+    mcp_tasks_core::delegate_task_store! { store => create, delete, as_sweep, as_change_feed }
+}
+
+/// A worker pays for tasks that are left to any node, and nothing for what other nodes write to theirs.
+#[tokio::test(start_paused = true)]
+async fn a_worker_does_not_look_at_what_others_work_on() {
+    let store = store();
+    let (client, _) = node(&store, &[]).await;
+    let counted = Arc::new(Counted {
+        store: store.clone(),
+        operations: AtomicUsize::new(0),
+    });
+    let log = Log::default();
+    let worker = Node::on(store.clone(), |b| tools(b, &log).store(counted.clone()));
+    let _ = worker.client().await.get("nothing").await;
+    tokio::time::sleep(SOON).await;
+    let before = counted.operations.load(Ordering::SeqCst);
+    let id = client.start("reports", json!({})).await;
+    assert_eq!(text(&client.settled(&id).await), "reported");
+    assert!(store.written().len() > 20, "there was much to hear of");
+    assert_eq!(counted.operations.load(Ordering::SeqCst), before);
+    let unclaimed = client.start("anywhere", json!({})).await;
+    assert_eq!(text(&client.settled(&unclaimed).await), "done");
+    let spent = counted.operations.load(Ordering::SeqCst) - before;
+    assert!(
+        (1..=20).contains(&spent),
+        "one claim, and the task if it won it: {spent}"
+    );
+}
+
 fn config(values: &[(&str, &str)]) -> Config {
     let config = values
         .iter()
@@ -91,6 +164,7 @@ fn tools(b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
         .register::<defers>()
         .register::<quick>()
         .register::<naps>()
+        .register::<reports>()
         .state(log.clone())
 }
 

@@ -11,6 +11,7 @@ use mcp_tasks_core::{
 use rmcp::ErrorData;
 
 use super::birth::Birth;
+use super::claim::TakenOn;
 use super::doubt::{Doubt, Remedy};
 use super::places::Place;
 use super::write::{REQUEST_PATIENCE, patiently};
@@ -213,15 +214,19 @@ impl Engine {
         let Some(abandoned) = abandoned else {
             return Ok(record);
         };
-        if let Err(error) = self.recover(abandoned).await {
-            tracing::warn!(
-                task_id = %id,
-                error = %error_chain(&error),
-                "a task whose node is gone could not be taken over; it is left for the next look"
-            );
-            return Ok(record);
+        match self.recover(abandoned).await {
+            Ok(TakenOn::Settled) => self.owned(id, caller).await,
+            // It is as it was.
+            Ok(TakenOn::NotHere | TakenOn::Full) => Ok(record),
+            Err(error) => {
+                tracing::warn!(
+                    task_id = %id,
+                    error = %error_chain(&error),
+                    "a task whose node is gone could not be taken over; it is left for the next look"
+                );
+                Ok(record)
+            }
         }
-        self.owned(id, caller).await
     }
 
     async fn owned(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Option<Arc<TaskRecord>>, StoreError> {
