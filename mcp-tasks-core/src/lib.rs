@@ -62,7 +62,7 @@ pub use self::{
         Slept, Suspension,
     },
     principal::Principal,
-    record::{Execution, FORMAT, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},
+    record::{Execution, FORMAT, Idle, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},
     store::{
         CasBackend, CasStore, ChangeFeed, ChangeHub, ChangeStream, ExpiredLeases, MemoryStore, Mutation, StoreError,
         StoreFuture, Sweep, TaskChange, TaskStore, Updated,

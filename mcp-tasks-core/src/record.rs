@@ -8,8 +8,19 @@ use serde::{Deserialize, Serialize};
 pub(crate) use crate::duration::whole_millis as millis;
 use crate::{ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId};
 
-/// The format this release writes. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 1;
+/// The newest format this release reads and writes. A change that an older reader would misread raises it.
+///
+/// A record is written in the oldest format that can say what it says, so that nodes of an earlier release go on with
+/// everything that is not new to them:
+///
+/// | format | for |
+/// |---|---|
+/// | 1 | every record that is not of another format |
+/// | 2 | a task that works and that nobody runs ([`Execution::idle`]): an earlier release would take it for one whose node died, and fail it |
+pub const FORMAT: u32 = 2;
+
+/// The format of a record in which nothing is newer.
+const FIRST_FORMAT: u32 = 1;
 
 /// The status of a task (Tasks extension, "Task Status").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -94,20 +105,37 @@ impl InputRequest {
     }
 }
 
+/// Why nobody runs a task that works, though no node died.
+///
+/// From its [`lease_until`](Execution::lease_until) on, whichever node comes by first [claims](TaskRecord::claimed) it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Idle {
+    /// The body waits until an instant, and needs no process until then.
+    Asleep,
+    /// It is for any node that has its tool, and none has taken it on yet.
+    Unclaimed,
+}
+
 /// Who runs the task, and since which resumption.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Execution {
-    /// Counts executions from 1. Every write of an execution names the epoch it was started with and changes nothing
+    /// Counts executions from 1; 0 before the first. Every write of an execution names the epoch it was started with and changes nothing
     /// once the record has moved on to another.
     pub epoch: u64,
     /// The node that runs it; absent when nobody does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Arc<str>>,
-    /// Until when the node vouches for it.
+    /// The last instant at which nobody else may take it on: until then its node vouches for it, or it is
+    /// [idle](Self::idle).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,
+    /// Why nobody runs it; absent while somebody does, and where none has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
 }
 
 /// W3C trace context of the call, so that later executions continue its trace (SEP-414).
@@ -143,7 +171,7 @@ impl TraceContext {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskRecord {
-    /// The format it is written in, see [`FORMAT`].
+    /// The format it is written in, see [`FORMAT`]; kept right by the transitions.
     pub format: u32,
     /// The task's id.
     pub task_id: TaskId,
@@ -235,7 +263,7 @@ impl TaskRecord {
         poll_interval: Duration,
     ) -> Self {
         Self {
-            format: FORMAT,
+            format: FIRST_FORMAT,
             task_id,
             tool,
             body_version: None,
@@ -259,10 +287,20 @@ impl TaskRecord {
                 epoch: 1,
                 node: None,
                 lease_until: None,
+                idle: None,
             },
             version: 0,
             last_write: None,
         }
+    }
+
+    /// Sets who runs the task, or why nobody does, and the format that takes.
+    pub(crate) fn set_execution(&mut self, execution: Execution) {
+        self.format = match execution.idle {
+            None => FIRST_FORMAT,
+            Some(Idle::Asleep | Idle::Unclaimed) => 2,
+        };
+        self.execution = execution;
     }
 
     /// The last instant at which the task is there: creation plus time to live. Absent for one that never expires.

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::record::millis;
-use crate::{Answers, ClientCapabilities, Json, Ledger, Suspension, TaskRecord, TaskStatus, Timestamp};
+use crate::{
+    Answers, ClientCapabilities, Execution, Idle, Json, Ledger, Suspension, TaskRecord, TaskStatus, Timestamp,
+};
 
 /// What a mutation makes of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +48,10 @@ impl Report {
     }
 }
 
+/// How long before the present the lease of a task ends that is for any node: the clock of the node that takes it on may be
+/// behind by as much, and the oldest of such tasks is still the first to be found.
+const OFFERED_BEFORE: Duration = Duration::from_secs(60);
+
 /// Who takes over the execution that a change starts.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -69,10 +75,11 @@ impl TaskRecord {
     /// Whether the execution of this epoch still owns the record.
     #[must_use]
     pub fn is_owned_by(&self, epoch: u64) -> bool {
-        self.status == TaskStatus::Working && self.execution.epoch == epoch
+        self.status == TaskStatus::Working && self.execution.idle.is_none() && self.execution.epoch == epoch
     }
 
-    /// Whether the task works, but the node that ran it no longer vouches for it: at `now` its lease is over.
+    /// Whether the task works, and at `now` nobody does so or vouches for it: the lease of the node that ran it is over,
+    /// or it was [idle](Execution::idle) and its time has come. [`claimed`](Self::claimed) takes it on.
     #[must_use]
     pub fn is_abandoned(&self, now: Timestamp) -> bool {
         self.status == TaskStatus::Working && self.execution.lease_until.is_some_and(|until| now > until)
@@ -109,8 +116,43 @@ impl TaskRecord {
         self.last_updated_at = self.last_updated_at.max(now);
         self.ledger = Ledger::default();
         self.open = Vec::new();
-        self.execution.node = None;
-        self.execution.lease_until = None;
+        self.let_go(None, None);
+    }
+
+    /// Nobody runs the task any more.
+    fn let_go(&mut self, idle: Option<Idle>, lease_until: Option<Timestamp>) {
+        self.set_execution(Execution {
+            epoch: self.execution.epoch,
+            node: None,
+            lease_until,
+            idle,
+        });
+    }
+
+    /// The task is any node's to take on, from now on.
+    fn offer(&mut self, now: Timestamp) {
+        let before = u64::try_from(OFFERED_BEFORE.as_millis()).unwrap_or_default();
+        let until = Timestamp::from_millis(now.as_millis().saturating_sub(before));
+        self.let_go(Some(Idle::Unclaimed), Some(until));
+    }
+
+    /// The record of a new task that whichever node has its tool takes on: nobody runs it until one has
+    /// [claimed](Self::claimed) it.
+    #[must_use]
+    pub fn unclaimed(mut self) -> Self {
+        self.execution.epoch = 0;
+        self.offer(self.created_at);
+        self
+    }
+
+    /// A new execution, which `claim` names, fences off the ones before.
+    fn taken_on(&mut self, claim: &Claim) {
+        self.set_execution(Execution {
+            epoch: self.execution.epoch.saturating_add(1),
+            node: Some(claim.node.clone()),
+            lease_until: Some(claim.lease_until),
+            idle: None,
+        });
     }
 
     /// The execution's ledger grew. Clients see no difference, unless a report goes along.
@@ -149,9 +191,30 @@ impl TaskRecord {
             next.status = TaskStatus::InputRequired;
             next.ledger = suspension.ledger.clone();
             next.open = suspension.open.clone();
-            next.execution.node = None;
-            next.execution.lease_until = None;
+            next.let_go(None, None);
             next.last_updated_at = next.last_updated_at.max(now);
+        })
+    }
+
+    /// The execution ends because its body waits until `wake`: the task works on, and no process is needed until then.
+    /// At `wake` whoever comes by [claims](Self::claimed) it. Clients see no difference, unless a report goes along.
+    #[must_use]
+    pub fn slept(
+        &self,
+        epoch: u64,
+        now: Timestamp,
+        wake: Timestamp,
+        ledger: &Ledger,
+        report: Option<&Report>,
+    ) -> Change {
+        self.fenced(epoch, |next| {
+            next.ledger = ledger.clone();
+            if next.take_report(report) {
+                next.last_updated_at = next.last_updated_at.max(now);
+            }
+            // At the end of a lease itself it still holds, and at `wake` the wait is over.
+            let last = Timestamp::from_millis(wake.as_millis().saturating_sub(1));
+            next.let_go(Some(Idle::Asleep), Some(last));
         })
     }
 
@@ -229,24 +292,23 @@ impl TaskRecord {
         }
     }
 
-    /// Another node takes over a task whose node let its lease run out: a new execution that `claim` names, fencing off
-    /// the one before. Clients see no difference.
+    /// A node takes on a task whose node let its lease run out, or whose time to be taken on has come: a new execution
+    /// that `claim` names, fencing off the one before. Clients see no difference.
     #[must_use]
     pub fn claimed(&self, now: Timestamp, claim: &Claim) -> Change {
         if !self.is_abandoned(now) {
             return Change::Keep;
         }
         let mut next = self.clone();
-        next.execution.epoch = next.execution.epoch.saturating_add(1);
-        next.execution.node = Some(claim.node.clone());
-        next.execution.lease_until = Some(claim.lease_until);
+        next.taken_on(claim);
         Change::write(next)
     }
 
-    /// A task whose node let its lease run out ends with a JSON-RPC error; `message` are the words for people.
+    /// A task whose node let its lease run out ends with a JSON-RPC error; `message` are the words for people. One that
+    /// was [idle](Execution::idle) has lost no node, and stays as it is.
     #[must_use]
     pub fn abandoned(&self, now: Timestamp, error: &Json, message: &str) -> Change {
-        if !self.is_abandoned(now) {
+        if !self.is_abandoned(now) || self.execution.idle.is_some() {
             return Change::Keep;
         }
         self.failed(self.execution.epoch, now, error, message)
@@ -267,6 +329,27 @@ impl TaskRecord {
         capabilities: &ClientCapabilities,
         claim: &Claim,
     ) -> Change {
+        self.take_answers(now, responses, capabilities, Some(claim))
+    }
+
+    /// As [`answered`](Self::answered), and the task that works again is any node's to take on.
+    #[must_use]
+    pub fn answered_unclaimed(
+        &self,
+        now: Timestamp,
+        responses: &BTreeMap<String, Json>,
+        capabilities: &ClientCapabilities,
+    ) -> Change {
+        self.take_answers(now, responses, capabilities, None)
+    }
+
+    fn take_answers(
+        &self,
+        now: Timestamp,
+        responses: &BTreeMap<String, Json>,
+        capabilities: &ClientCapabilities,
+        claim: Option<&Claim>,
+    ) -> Change {
         if self.status != TaskStatus::InputRequired {
             return Change::Keep;
         }
@@ -281,9 +364,10 @@ impl TaskRecord {
         if next.open.is_empty() {
             next.status = TaskStatus::Working;
             next.client_capabilities = capabilities.clone();
-            next.execution.epoch = next.execution.epoch.saturating_add(1);
-            next.execution.node = Some(claim.node.clone());
-            next.execution.lease_until = Some(claim.lease_until);
+            match claim {
+                Some(claim) => next.taken_on(claim),
+                None => next.offer(now),
+            }
         }
         Change::write(next)
     }

@@ -14,6 +14,7 @@ mod core {
     mod cursor_rules;
     mod differential;
     mod golden;
+    mod idle;
     mod records;
     mod stores;
     mod transition;

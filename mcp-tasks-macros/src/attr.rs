@@ -40,7 +40,7 @@ impl Kind {
 }
 
 /// Every key, and whether it makes sense for tasks alone.
-const KEYS: [(&str, bool); 17] = [
+const KEYS: [(&str, bool); 18] = [
     ("name", false),
     ("title", false),
     ("description", false),
@@ -50,6 +50,7 @@ const KEYS: [(&str, bool); 17] = [
     ("grace", true),
     ("defer", true),
     ("on_crash", true),
+    ("placement", true),
     ("version", true),
     ("single_use", false),
     ("read_only", false),
@@ -81,6 +82,7 @@ pub(crate) struct Attributes {
     pub(crate) ttl: Option<Text>,
     pub(crate) poll_interval: Option<Text>,
     pub(crate) grace: Option<Text>,
+    pub(crate) placement: Option<Text>,
     pub(crate) version: Option<Text>,
     pub(crate) required: bool,
     pub(crate) defer: bool,
@@ -105,6 +107,7 @@ impl Attributes {
             ttl: None,
             poll_interval: None,
             grace: None,
+            placement: None,
             version: None,
             required: false,
             defer: false,
@@ -147,6 +150,7 @@ impl Attributes {
             "ttl" => self.ttl = text(key, meta, diag),
             "poll_interval" => self.poll_interval = text(key, meta, diag),
             "grace" => self.grace = text(key, meta, diag),
+            "placement" => self.placement = text(key, meta, diag),
             "on_crash" => self.on_crash = on_crash(meta, diag),
             "version" => self.version = text(key, meta, diag),
             "required" => self.required = truth(key, meta, diag).unwrap_or_default(),

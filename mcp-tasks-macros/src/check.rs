@@ -16,6 +16,7 @@ pub(crate) fn check(attributes: &Attributes, function: &ItemFn, parameters: &[Pa
     returned(&function.sig.output, diag);
     name(attributes, function, diag);
     durations(attributes, diag);
+    placement(attributes, diag);
     if attributes.description.is_none()
         && let Some(expression) = item::unreadable_doc(&function.attrs)
     {
@@ -169,6 +170,22 @@ fn name(attributes: &Attributes, function: &ItemFn, diag: &mut Diagnostics) {
                 diag.error(&function.sig.ident, format!("`{name}` {RULE}; give `name = \"…\"`"));
             }
         }
+    }
+}
+
+fn placement(attributes: &Attributes, diag: &mut Diagnostics) {
+    let Some(text) = &attributes.placement else { return };
+    match text.value().as_deref() {
+        Some("any") if attributes.grace.is_some() => diag.error(
+            &text.literal,
+            "with `grace` the node that accepts a call begins it at once, with `placement = \"any\"` whichever node takes it \
+             on; leave out one",
+        ),
+        Some("any" | "local") | None => {}
+        Some(_) => diag.error(
+            &text.literal,
+            "write `placement = \"any\"` or `placement = \"local\"`",
+        ),
     }
 }
 

@@ -254,12 +254,13 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
     let name = called(attributes, function);
     let ident = &function.sig.ident;
     let mut settings = Vec::new();
-    let texts: [(&str, &Option<Text>); 6] = [
+    let texts: [(&str, &Option<Text>); 7] = [
         ("title", &attributes.title),
         ("description", &attributes.description),
         ("ttl", &attributes.ttl),
         ("poll_interval", &attributes.poll_interval),
         ("grace", &attributes.grace),
+        ("placement", &attributes.placement),
         ("version", &attributes.version),
     ];
     for (key, text) in texts {

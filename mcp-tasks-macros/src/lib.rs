@@ -38,6 +38,7 @@ use proc_macro::TokenStream;
 /// | `grace` | duration of at most 30 s: work that ends within it is answered at once, without a task | a task from the start |
 /// | `defer` | alone, or `true` or `false`: the call becomes a task where the function awaits `ctx.defer()`; with `required`, for clients that declare the extension alone | `false` |
 /// | `on_crash` | `"fail"` or `"replay"`: what becomes of a running task whose node is gone | `"fail"` |
+/// | `placement` | `"local"` or `"any"`: whether the node that accepts a call runs its task, or whichever node of the deployment has the tool and takes it on; not with `grace` | `"local"` |
 /// | `version` | text: a parked task of another version fails rather than go on | any version goes on |
 /// | `single_use` | alone, or `true` or `false`: the state of a call that asks is accepted once | `false` |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | alone, or `true` or `false`: hints to clients | no hint |
@@ -86,7 +87,7 @@ pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// As `mcp_task`, without the keys that only a task has: `ttl`, `poll_interval`, `required`, `grace`, `defer`,
-/// `on_crash` and `version`.
+/// `on_crash`, `placement` and `version`.
 #[proc_macro_attribute]
 pub fn mcp_tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attr::Kind::Tool, arguments.into(), item.into()).into()

@@ -191,7 +191,36 @@ impl ToolContext {
         journal::random(self.run.clone())
     }
 
-    /// Waits. On a later run only what is left is waited for: the instant at which the wait ends is recorded.
+    /// Waits, by the server's clock, in whole milliseconds. On a later run only what is left is waited for: the instant at
+    /// which the wait ends is recorded.
+    ///
+    /// In a task a wait of ten seconds or more needs no process, and may last for days. Where the function waits for
+    /// nothing else, it is dropped, as at a question, and runs again from its first line when the time has come: on this
+    /// node, or, if that is gone by then, on any node that comes by (within `mcp.tasks.lease`, or when the task's owner
+    /// looks). No node vouches for the task meanwhile, so `on_crash` has nothing to say of it. Clients see it `working`,
+    /// with the message of its last report. It can be cancelled, and it ends with its time to live: one that sleeps long
+    /// wants a `ttl` that is longer.
+    ///
+    /// A wait stays in the process while a step runs, and while the function also waits for something that the context
+    /// does not know, such as a timer of tokio's, a channel, or the [cancellation token](Self::cancellation). So does a
+    /// shorter one, and every wait inside a call. While a question is open no wait begins, and none ends.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use mcp_tasks::prelude::*;
+    ///
+    /// /// Send a report every morning for a week.
+    /// #[mcp_task(ttl = "P8D")]
+    /// async fn weekly(ctx: ToolContext) -> Result<&'static str, ToolError> {
+    ///     for day in 1..=7 {
+    ///         ctx.step("send", || send(day)).await?;
+    ///         ctx.progress(f64::from(day)).total(7.0).message("sent").send();
+    ///         ctx.sleep(Duration::from_secs(24 * 60 * 60)).await?;
+    ///     }
+    ///     Ok("sent seven reports")
+    /// }
+    /// # async fn send(_: u32) -> Result<(), ToolError> { Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When it is polled outside the function's own future.

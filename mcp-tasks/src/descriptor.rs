@@ -92,6 +92,7 @@ pub struct ToolDescriptor {
     single_use: bool,
     on_crash: OnCrash,
     grace: Option<&'static str>,
+    placement: Option<&'static str>,
     read_only: Option<bool>,
     destructive: Option<bool>,
     idempotent: Option<bool>,
@@ -120,6 +121,7 @@ impl ToolDescriptor {
             single_use: false,
             on_crash: OnCrash::Fail,
             grace: None,
+            placement: None,
             read_only: None,
             destructive: None,
             idempotent: None,
@@ -196,6 +198,13 @@ impl ToolDescriptor {
     #[must_use]
     pub const fn with_grace(mut self, grace: &'static str) -> Self {
         self.grace = Some(grace);
+        self
+    }
+
+    /// `placement = "…"`.
+    #[must_use]
+    pub const fn with_placement(mut self, placement: &'static str) -> Self {
+        self.placement = Some(placement);
         self
     }
 
@@ -324,6 +333,12 @@ impl ToolDescriptor {
     #[must_use]
     pub const fn grace(&self) -> Option<&'static str> {
         self.grace
+    }
+
+    /// `placement = "…"`.
+    #[must_use]
+    pub const fn placement(&self) -> Option<&'static str> {
+        self.placement
     }
 
     /// `required`: refused for clients that do not declare the extension.

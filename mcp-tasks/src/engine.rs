@@ -19,6 +19,7 @@ use crate::state::StateMap;
 
 mod birth;
 mod call;
+mod claim;
 mod doubt;
 mod driver;
 mod execution;
@@ -35,6 +36,7 @@ mod record_sink;
 mod request;
 mod round;
 mod run;
+mod sleepers;
 #[cfg_attr(
     not(any(feature = "http", feature = "stdio")),
     allow(dead_code, reason = "without a transport of ours nobody listens")
@@ -60,9 +62,11 @@ pub(crate) mod kit {
     pub(crate) use super::run::Watch;
 }
 
+use claim::Claims;
 use lease::RELEASE_PATIENCE;
 use places::Places;
 use quota::Quota;
+use sleepers::Sleepers;
 use watchers::Watchers;
 
 /// Everything that runs tools on this node; cloning shares it.
@@ -87,6 +91,8 @@ struct Inner {
     places: Places,
     /// One permit for each write whose outcome is looked for.
     doubts: Arc<Semaphore>,
+    sleepers: Arc<Sleepers>,
+    claims: Arc<Claims>,
     capabilities: Mutex<Vec<ClientCapabilities>>,
     /// Whether what goes on beside requests has been started.
     background: AtomicBool,
@@ -168,6 +174,8 @@ impl Engine {
                 quota,
                 places,
                 doubts: Arc::new(Semaphore::new(doubt::MOST_FOLLOWED)),
+                sleepers: Arc::default(),
+                claims: Arc::default(),
                 capabilities: Mutex::default(),
                 background: AtomicBool::new(false),
                 closing: CancellationToken::new(),

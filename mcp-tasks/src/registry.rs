@@ -27,6 +27,25 @@ pub(crate) struct Registry {
     tools: BTreeMap<Arc<str>, Arc<RegisteredTool>>,
 }
 
+/// Which node runs a tool's tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// The one that accepts the call.
+    Local,
+    /// Whichever has the tool and takes the task on.
+    Any,
+}
+
+impl Placement {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "local" => Ok(Self::Local),
+            "any" => Ok(Self::Any),
+            _ => Err(format!("`{text}` is no placement; write `any` or `local`")),
+        }
+    }
+}
+
 /// One tool with its configuration applied.
 pub(crate) struct RegisteredTool {
     pub(crate) descriptor: ToolDescriptor,
@@ -39,6 +58,7 @@ pub(crate) struct RegisteredTool {
     pub(crate) required: bool,
     /// How long a call may take before it becomes a task.
     pub(crate) grace: Option<Duration>,
+    pub(crate) placement: Placement,
     pub(crate) version: Option<Arc<str>>,
     /// Of the canonical input schema: tells a parked task that its tool takes other arguments now.
     pub(crate) schema_hash: Fingerprint,
@@ -169,6 +189,7 @@ impl Reader<'_> {
         let version = self.text("version", descriptor.version(), keep);
         let ttl = self.text("ttl", descriptor.ttl(), Ttl::parse);
         let grace = self.text("grace", descriptor.grace(), parse_grace);
+        let placement = self.text("placement", descriptor.placement(), Placement::parse);
         let poll_interval = self.text("poll_interval", descriptor.poll_interval(), PollInterval::parse);
         self.states(states);
         let input = self.input();
@@ -177,6 +198,7 @@ impl Reader<'_> {
         let (ttl, poll_interval) = self.lifetime(settings, ttl?, poll_interval?)?;
         let (name, input) = (Arc::<str>::from(name??), input?);
         let (title, description, version) = (title?, description?, version?);
+        let placement = self.fitting_placement(placement?, descriptor.grace())?;
         // Wherever it stands in the schema: what may mean it is treated as if it did.
         let has_header_params = Value::Object(input.clone()).to_string().contains("x-mcp-header");
         let schema_hash = Fingerprint::of("input-schema", "", Some(&Value::Object(input.clone())));
@@ -196,6 +218,7 @@ impl Reader<'_> {
             poll_interval: poll_interval.duration(),
             required: descriptor.required(),
             grace: self.fitting_grace(grace?, ttl)?,
+            placement,
             version: version.map(Into::into),
             schema_hash,
             guard: descriptor.guard(),
@@ -284,6 +307,19 @@ impl Reader<'_> {
             }
             _ => Some(grace),
         }
+    }
+
+    /// The placement, if it goes along with the grace.
+    fn fitting_placement(&mut self, placement: Option<Placement>, grace: Option<&str>) -> Option<Placement> {
+        let placement = placement.unwrap_or(Placement::Local);
+        if placement == Placement::Any && grace.is_some() {
+            self.problem(
+                "`placement`: with `grace` the node that accepts a call begins it at once, with `any` whichever node takes \
+                 it on; leave out one",
+            );
+            return None;
+        }
+        Some(placement)
     }
 
     fn states(&mut self, states: &StateMap) {

@@ -17,7 +17,7 @@ use crate::descriptor::{ToolDefinition, ToolDescriptor};
 use crate::engine::{Engine, error_chain};
 use crate::registry::Registry;
 use crate::request_state::RequestStateCodec;
-use crate::settings::{STORE_URL, Settings};
+use crate::settings::{STORE_URL, Settings, WORK};
 use crate::start::{Problems, StartError, StartProblem};
 use crate::state::StateMap;
 use crate::store::Choice;
@@ -240,6 +240,12 @@ impl TaskRuntimeBuilder {
             }
             _ => None,
         };
+        if settings.as_ref().is_some_and(|settings| !settings.work) && self.store.is_none() && chosen.is_none() {
+            problems.add(format!(
+                "{WORK}: `false` leaves tasks to other nodes, and no other node sees the in-memory store; set {STORE_URL} to a \
+                 store that they share"
+            ));
+        }
         let registry = Registry::collect(self.tools, !self.without_inventory, &config, &self.states);
         let registry = problems.absorb(registry)?;
         if let Some(registry) = &registry {

@@ -16,6 +16,7 @@ pub(crate) const DEFAULT_TTL: &str = "mcp.tasks.default-ttl";
 pub(crate) const DEFAULT_POLL_INTERVAL: &str = "mcp.tasks.default-poll-interval";
 pub(crate) const SWEEP_INTERVAL: &str = "mcp.tasks.sweep-interval";
 pub(crate) const LEASE: &str = "mcp.tasks.lease";
+pub(crate) const WORK: &str = "mcp.tasks.work";
 pub(crate) const TRANSPORT: &str = "mcp.tasks.transport";
 pub(crate) const HTTP_ADDR: &str = "mcp.tasks.http.addr";
 pub(crate) const HTTP_ALLOWED_HOSTS: &str = "mcp.tasks.http.allowed-hosts";
@@ -32,11 +33,12 @@ pub(crate) const QUOTA_OPEN: &str = "mcp.tasks.quota.open-per-principal";
 pub(crate) const QUOTA_RUNNING: &str = "mcp.tasks.quota.running";
 
 /// All of them.
-pub(crate) const KEYS: [&str; 18] = [
+pub(crate) const KEYS: [&str; 19] = [
     DEFAULT_TTL,
     DEFAULT_POLL_INTERVAL,
     SWEEP_INTERVAL,
     LEASE,
+    WORK,
     TRANSPORT,
     HTTP_ADDR,
     HTTP_ALLOWED_HOSTS,
@@ -89,6 +91,7 @@ impl fmt::Debug for Secret {
 /// | `mcp.tasks.default-poll-interval` | `PT2S` | for tools without `poll_interval` |
 /// | `mcp.tasks.sweep-interval` | `PT1M` | how often expired tasks are removed |
 /// | `mcp.tasks.lease` | `PT30S` | how long an execution is its node's without a renewal |
+/// | `mcp.tasks.work` | `true` | `false` leaves every task to other nodes of the deployment |
 /// | `mcp.tasks.transport` | `http` | or `stdio` |
 /// | `mcp.tasks.http.addr` | `127.0.0.1:8080` | host and port |
 /// | `mcp.tasks.http.allowed-hosts` | loopback | `Host` headers that are served, comma-separated |
@@ -114,6 +117,8 @@ pub struct Settings {
     pub sweep_interval: Duration,
     /// `mcp.tasks.lease`.
     pub lease: Duration,
+    /// `mcp.tasks.work`.
+    pub work: bool,
     /// `mcp.tasks.transport`.
     pub transport: Transport,
     /// `mcp.tasks.http.addr`.
@@ -159,6 +164,7 @@ impl Settings {
         let default_poll_interval = reader.parsed(DEFAULT_POLL_INTERVAL, "PT2S", PollInterval::parse);
         let sweep_interval = reader.parsed(SWEEP_INTERVAL, "PT1M", parse_duration);
         let lease = reader.parsed(LEASE, "PT30S", parse_duration);
+        let work = reader.parsed(WORK, "true", switch);
         let transport = reader.parsed(TRANSPORT, "http", |text| match text {
             "http" => Ok(Transport::Http),
             "stdio" => Ok(Transport::Stdio),
@@ -197,6 +203,7 @@ impl Settings {
                 default_poll_interval: default_poll_interval?,
                 sweep_interval: sweep_interval?,
                 lease: lease?,
+                work: work?,
                 transport: transport?,
                 http_addr: http_addr?,
                 http_allowed_hosts: http_allowed_hosts?,

@@ -9,7 +9,9 @@ mod database;
 mod listening;
 mod node;
 mod outages;
+mod placement;
 mod sharing;
+mod sleepers;
 
 use database::Database;
 use mcp_tasks_tests::servers;
@@ -52,6 +54,15 @@ macro_rules! on_every_store {
                 crashes::a_process_frozen_past_its_lease_does_not_undo_a_replay
                 listening::what_is_done_there_is_heard_here
                 listening::an_end_is_heard_though_the_feed_was_cut
+                sleepers::a_sleeper_is_woken_elsewhere_once
+                sleepers::a_sleeper_is_woken_though_nobody_looks
+                sleepers::a_sleeper_is_woken_in_time_where_it_fell_asleep
+                sleepers::a_sleeper_is_cancelled_from_anywhere
+                placement::one_node_speaks_and_another_works
+                placement::whatever_a_node_that_does_not_work_accepts_is_handed_over
+                placement::each_task_is_taken_on_once
+                placement::the_work_of_a_killed_worker_goes_on
+                placement::a_task_waits_for_a_worker
                 outages::what_was_acknowledged_is_there_after_an_outage
             }
         }

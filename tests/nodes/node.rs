@@ -44,6 +44,22 @@ pub(crate) struct Node {
 impl Node {
     /// A server with this lease.
     pub(crate) async fn start(name: &'static str, database: &Database, lease: &str) -> Self {
+        Self::configured(name, database, lease, &[]).await
+    }
+
+    /// A server that only speaks the protocol, and one that works for it.
+    pub(crate) async fn front_and_worker(database: &Database, lease: &str) -> (Self, Self) {
+        let front = Self::configured("front", database, lease, &[("MCP_TASKS_WORK", "false")]).await;
+        (front, Self::start("worker", database, lease).await)
+    }
+
+    /// A server with these settings besides.
+    pub(crate) async fn configured(
+        name: &'static str,
+        database: &Database,
+        lease: &str,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fixture-server"))
             .env_clear()
             // Coverage tools say through it where a process leaves its counts.
@@ -51,6 +67,7 @@ impl Node {
             .env("MCP_TASKS_HTTP_ADDR", "127.0.0.1:0")
             .env("MCP_TASKS_STORE_URL", database.url())
             .env("MCP_TASKS_LEASE", lease)
+            .envs(settings.iter().copied())
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .kill_on_drop(true)
             .stdin(Stdio::null())

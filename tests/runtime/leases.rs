@@ -1,113 +1,19 @@
 //! Several nodes on one store: what becomes of a task whose node is gone, cut off, or frozen.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
-use mcp_tasks_core::{
-    ExpiredLeases, Mutation, StoreError, StoreFuture, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId,
-};
 use mcp_tasks_tests::faults::FaultyStore;
 use serde_json::json;
 
-use crate::support::{Client, Log, Mode, Node, TestStore, code, status, text};
+use crate::support::{Client, Link, Log, Mode, Node, TestStore, code, status, text};
 
 /// A little more than the default lease.
 const PAST_LEASE: Duration = Duration::from_secs(31);
 
 /// How long the work of the tools here takes.
 const WORK: Duration = Duration::from_secs(600);
-
-/// One node's way to the store they share, which can be cut. A node that is cut off, one that is frozen and one that died
-/// look the same to the others.
-#[derive(Debug)]
-struct Link {
-    store: Arc<TestStore>,
-    is_cut: AtomicBool,
-    created: Mutex<Vec<TaskId>>,
-}
-
-impl Link {
-    fn new(store: &Arc<TestStore>) -> Arc<Self> {
-        Arc::new(Self {
-            store: store.clone(),
-            is_cut: AtomicBool::new(false),
-            created: Mutex::default(),
-        })
-    }
-
-    fn cut(&self) {
-        self.is_cut.store(true, Ordering::SeqCst);
-    }
-
-    fn mend(&self) {
-        self.is_cut.store(false, Ordering::SeqCst);
-    }
-
-    fn through<'a, T: Send + 'a>(&'a self, operation: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        Box::pin(async move {
-            if self.is_cut.load(Ordering::SeqCst) {
-                return Err(StoreError::Unavailable {
-                    reason: "the link is cut".to_owned(),
-                    source: None,
-                });
-            }
-            operation.await
-        })
-    }
-}
-
-impl TaskStore for Link {
-    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        self.created
-            .lock()
-            .expect("no test panics inside")
-            .push(record.task_id.clone());
-        self.through(self.store.create(record))
-    }
-
-    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        self.through(self.store.get(id, now))
-    }
-
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        self.through(self.store.update(id, now, write, mutation))
-    }
-
-    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.through(self.store.delete(id))
-    }
-
-    fn as_expired_leases(&self) -> Option<&dyn ExpiredLeases> {
-        Some(self)
-    }
-}
-
-impl ExpiredLeases for Link {
-    fn expired_leases(&self, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Arc<TaskRecord>>> {
-        let ids = self.created.lock().expect("no test panics inside").clone();
-        self.through(Box::pin(async move {
-            let mut found = Vec::new();
-            for id in ids {
-                found.extend(
-                    self.store
-                        .get(&id, now)
-                        .await?
-                        .filter(|record| record.is_abandoned(now)),
-                );
-            }
-            found.truncate(limit);
-            Ok(found)
-        }))
-    }
-}
 
 /// Works for ten minutes after a step.
 #[mcp_task]
@@ -263,11 +169,7 @@ async fn a_scan_finds_tasks_whose_node_is_gone() {
     let id = client.start("dig", json!({})).await;
     link.cut();
     let other_link = Link::new(&store);
-    other_link
-        .created
-        .lock()
-        .expect("no test panics inside")
-        .push(TaskId::new(&id));
+    other_link.shows(&id);
     let second = Node::on(store.clone(), |b| {
         b.register::<dig>().state(Log::default()).store(other_link)
     });

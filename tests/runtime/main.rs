@@ -16,12 +16,14 @@ mod leases;
 mod mismatch;
 mod nearby;
 mod panics;
+mod placement;
 mod progress;
 mod quotas;
 mod races;
 mod random;
-
 mod shutdown;
+mod sleep;
+mod sleep_nodes;
 mod steps;
 mod store_faults;
 mod storm;

@@ -132,7 +132,8 @@ impl Maker {
             6 => Body::Report { progress: self.id() },
             7 => Body::Roll { id: self.id() },
             8 => Body::Sleep {
-                ms: [0, 1, 10, 30][self.dice.below(4) as usize],
+                // The longest is long enough for the run to be put away.
+                ms: [0, 1, 10, 30, 12_000][self.dice.below(5) as usize],
             },
             9 | 10 => Body::Sequence {
                 parts: self.parts(depth - 1, 4),

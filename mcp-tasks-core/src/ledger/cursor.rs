@@ -50,8 +50,9 @@ enum Hold {
 ///
 /// After every poll that left the body pending, in this order: [`fault`](Cursor::fault) and
 /// [`mismatch`](Cursor::mismatch) end the run; [`settle`](Cursor::settle) may want another poll at once;
-/// [`can_suspend`](Cursor::can_suspend) parks the run; [`is_unsaved`](Cursor::is_unsaved) asks for a write;
-/// [`is_blocked`](Cursor::is_blocked) means that only something outside can help.
+/// [`can_suspend`](Cursor::can_suspend) parks the run; [`is_blocked`](Cursor::is_blocked) means that only something outside
+/// can help; [`can_rest`](Cursor::can_rest) puts it to sleep, if its body waits for time alone;
+/// [`is_unsaved`](Cursor::is_unsaved) asks for a write.
 ///
 /// ```
 /// use mcp_tasks_core::{Cursor, EntryKind, Fingerprint, Json, Ledger, Looked};

@@ -224,6 +224,7 @@ macro_rules! store_contract {
                 a_feed_begins_by_telling_its_reader_to_look
                 a_feed_reports_every_kind_of_change_to_every_listener
                 a_feed_reports_what_can_be_seen
+                a_feed_tells_of_tasks_that_nobody_has_taken_on
                 random_operations_are_answered_as_by_a_plain_map
             }
             $crate::store_contract! { @parallel $how,

@@ -23,6 +23,14 @@ pub enum TaskChange {
         /// need not look.
         version: Option<u64>,
     },
+    /// As [`Changed`](Self::Changed), and the task is [unclaimed](crate::Idle::Unclaimed): a node that has its tool may take
+    /// it on.
+    Unclaimed {
+        /// The task.
+        id: TaskId,
+        /// The version of the record that was written, where the feed knows it.
+        version: Option<u64>,
+    },
     /// From here on everything is reported; of what was written before something may have been missed. Whoever waits for
     /// a task looks at it now.
     ///
@@ -39,8 +47,11 @@ pub type ChangeStream = Pin<Box<dyn Stream<Item = TaskChange> + Send>>;
 /// # Contract
 ///
 /// * A write that is acknowledged after [`Resumed`](TaskChange::Resumed) was given out is followed by a
-///   [`Changed`](TaskChange::Changed) of its task, or by another `Resumed`. Several writes of a task may be reported as
-///   one. A change may be reported that was not made.
+///   [`Changed`](TaskChange::Changed) or [`Unclaimed`](TaskChange::Unclaimed) of its task, or by another `Resumed`. Several
+///   writes of a task may be reported as one. A change may be reported that was not made.
+/// * A feed that can tell unclaimed tasks from others by what it hears says `Unclaimed`, and nodes take them on at once. One
+///   that cannot says `Changed`, and they are found by the next look for
+///   [expired leases](super::ExpiredLeases).
 /// * A change is reported after `get` can see it.
 /// * What expires is not reported: deadlines are in the records.
 /// * A stream whose reader is slow holds a bounded number of changes: behind that it drops them and says `Resumed`.
@@ -52,6 +63,18 @@ pub trait ChangeFeed: Send + Sync {
 
 /// How many changes a listener may be behind before it is told to look at everything instead: some hundred kilobytes.
 const BEHIND: usize = 4096;
+
+impl TaskChange {
+    /// A write of this version of a task, which is unclaimed or not.
+    #[must_use]
+    pub const fn of(id: TaskId, version: Option<u64>, unclaimed: bool) -> Self {
+        if unclaimed {
+            Self::Unclaimed { id, version }
+        } else {
+            Self::Changed { id, version }
+        }
+    }
+}
 
 /// Hands changes from where they are made or received to any number of listeners: what a store's [`ChangeFeed`] can be
 /// made of. Cloning shares it.

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{ChangeFeed, ChangeHub, ChangeStream, Mutation, StoreFuture, Sweep, TaskChange, TaskStore, Updated};
-use crate::{Change, StoreError, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::{Change, Idle, StoreError, TaskId, TaskRecord, Timestamp, WriteId};
 
 /// How many locks the records are spread over: enough that the cores of a large machine rarely meet, and few enough
 /// that an empty store is small.
@@ -107,9 +107,10 @@ impl MemoryStore {
     }
 
     /// To be called without a shard's lock, as it takes one of its own.
-    fn tell(&self, id: &TaskId, version: Option<u64>) {
-        let id = id.clone();
-        self.hub.send(TaskChange::Changed { id, version });
+    fn tell(&self, record: &TaskRecord) {
+        let unclaimed = record.execution.idle == Some(Idle::Unclaimed);
+        let change = TaskChange::of(record.task_id.clone(), Some(record.version), unclaimed);
+        self.hub.send(change);
     }
 
     fn shard(&self, id: &TaskId) -> MutexGuard<'_, Shard> {
@@ -150,7 +151,7 @@ impl TaskStore for MemoryStore {
         let record = Arc::new(record);
         shard.put(record.clone());
         drop(shard);
-        self.tell(&record.task_id, Some(record.version));
+        self.tell(&record);
         done(Ok(record))
     }
 
@@ -181,7 +182,7 @@ impl TaskStore for MemoryStore {
                 let next = Arc::new(*next);
                 shard.put(next.clone());
                 drop(shard);
-                self.tell(id, Some(next.version));
+                self.tell(&next);
                 done(Ok(Some(Updated::new(next, true))))
             }
         }
@@ -189,7 +190,7 @@ impl TaskStore for MemoryStore {
 
     fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
         self.shard(id).remove(id);
-        self.tell(id, None);
+        self.hub.send(TaskChange::of(id.clone(), None, false));
         done(Ok(()))
     }
 

@@ -291,7 +291,7 @@ fn what_cannot_be_read_is_left_alone_and_named() {
         let newer = record("t", Some(0))
             .to_json()
             .unwrap()
-            .replace(r#""format":1"#, r#""format":2"#);
+            .replace(r#""format":1"#, r#""format":3"#);
         for value in [newer.as_bytes(), b"{", b"\xff"] {
             backend.plant("mcp-tasks:t", value);
             store.create(record("expired", Some(0))).await.unwrap();

@@ -564,3 +564,46 @@ fn labels_are_one_short_line() {
     let written = run.ledger();
     assert_eq!(written.entries()[0].label.chars().count(), 121);
 }
+
+#[test]
+fn a_run_can_sleep_when_nothing_but_time_is_missing() {
+    let (now, wake) = (Timestamp::from_millis(1_000), Timestamp::from_millis(9_000));
+    let sleep = |run: &mut Cursor, ordinal| run.sleep(ordinal, print("sleep", ""), wake, now);
+    let mut run = Cursor::new(&Ledger::default());
+    take(&mut run, 2);
+    assert_eq!(sleep(&mut run, 0), Slept::Until(wake));
+    assert!(
+        run.can_rest(),
+        "the wait goes with the write that puts the run to sleep"
+    );
+    assert!(run.begin_step());
+    assert!(!run.can_rest(), "a step runs");
+    run.finish_step(1, "a", print("step", "a"), json("1"));
+    assert!(!run.can_rest(), "its result is on its way to the body");
+    let written = run.ledger();
+    run.saved(&written);
+    assert!(is_delivered(&step(&mut run, 1, "a")));
+    assert!(run.can_rest());
+    let left = run.ledger();
+    take(&mut run, 1);
+    ask(&mut run, 2, "Go on?", None);
+    assert!(!run.can_rest(), "a question wins");
+
+    let mut replay = Cursor::new(&left);
+    take(&mut replay, 1);
+    assert_eq!(
+        sleep(&mut replay, 0),
+        Slept::Until(wake),
+        "on a later run the same instant"
+    );
+    assert_eq!(
+        replay.sleep(0, print("sleep", ""), wake, wake),
+        Slept::Held,
+        "not before the step's turn"
+    );
+    assert!(!replay.can_rest(), "the replay is not through");
+    take(&mut replay, 1);
+    assert!(is_delivered(&step(&mut replay, 1, "a")));
+    assert!(replay.can_rest());
+    assert_eq!(replay.sleep(0, print("sleep", ""), wake, wake), Slept::Over);
+}

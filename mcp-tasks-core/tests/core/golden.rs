@@ -1,16 +1,19 @@
-//! Records of format 1 as they lie in stores: what one release writes, every later release reads.
+//! Records as they lie in stores: what one release writes, every later release reads.
 //!
 //! A file that no longer loads, or no longer comes out as it went in, means stored tasks that a new release loses. The
 //! files are written once: a change of the format gets a number and files of its own.
 
 use std::path::Path;
+use std::time::Duration;
 
-use mcp_tasks_core::{FORMAT, RecordError, TaskRecord, TaskStatus};
+use mcp_tasks_core::{FORMAT, Idle, RecordError, TaskRecord, TaskStatus};
 
-const NAMES: [(&str, TaskStatus); 8] = [
+const NAMES: [(&str, TaskStatus); 10] = [
     ("working_bare", TaskStatus::Working),
     ("working_full", TaskStatus::Working),
     ("working_every_entry", TaskStatus::Working),
+    ("working_asleep", TaskStatus::Working),
+    ("working_unclaimed", TaskStatus::Working),
     ("parked_bare", TaskStatus::InputRequired),
     ("parked_partial_and_misfit", TaskStatus::InputRequired),
     ("completed", TaskStatus::Completed),
@@ -31,7 +34,9 @@ fn every_stored_record_loads_and_comes_out_byte_for_byte() {
         let text = golden(name);
         let record = TaskRecord::from_json(&text).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         assert_eq!(record.status, status, "{name}");
-        assert_eq!(record.format, 1, "{name}");
+        let is_idle = matches!(name, "working_asleep" | "working_unclaimed");
+        let format = if is_idle { 2 } else { 1 };
+        assert_eq!(record.format, format, "{name}");
         assert_eq!(record.to_json().unwrap(), text, "{name}");
     }
 }
@@ -63,6 +68,20 @@ fn a_record_means_what_it_says() {
         full.execution.lease_until.map(|at| at.as_millis()),
         Some(1_785_196_830_250)
     );
+    let asleep = TaskRecord::from_json(&golden("working_asleep")).unwrap();
+    assert_eq!(asleep.execution.idle, Some(Idle::Asleep));
+    let wake = asleep
+        .execution
+        .lease_until
+        .unwrap()
+        .saturating_add(Duration::from_millis(1));
+    assert!(asleep.is_abandoned(wake), "at that very instant it is woken");
+    let unclaimed = TaskRecord::from_json(&golden("working_unclaimed")).unwrap();
+    assert_eq!(unclaimed.execution.idle, Some(Idle::Unclaimed));
+    assert!(
+        unclaimed.is_abandoned(unclaimed.created_at),
+        "from the beginning anybody may take it on"
+    );
 }
 
 #[test]
@@ -74,10 +93,10 @@ fn members_a_later_release_added_to_this_format_are_passed_over() {
 
 #[test]
 fn a_newer_format_is_refused_as_such_whatever_else_has_changed() {
-    let same = golden("working_full").replacen("\"format\":1", "\"format\":2", 1);
-    let other = r#"{"format":2,"id":7,"status":"paused","ledger":{"packed":"AAEC"},"nested":[[1]]}"#;
+    let same = golden("working_full").replacen("\"format\":1", "\"format\":3", 1);
+    let other = r#"{"format":3,"id":7,"status":"paused","ledger":{"packed":"AAEC"},"nested":[[1]]}"#;
     let order = r#"{"id":7,"status":"paused","format":4294967295}"#;
-    for (text, expected) in [(same.as_str(), 2), (other, 2), (order, u32::MAX)] {
+    for (text, expected) in [(same.as_str(), 3), (other, 3), (order, u32::MAX)] {
         match TaskRecord::from_json(text) {
             Err(RecordError::NewerFormat { found }) => assert_eq!(found, expected),
             outcome => panic!("{text}: {outcome:?}"),
@@ -85,7 +104,7 @@ fn a_newer_format_is_refused_as_such_whatever_else_has_changed() {
     }
     let words = TaskRecord::from_json(other).unwrap_err().to_string();
     assert!(
-        words.contains("format 2") && words.contains(&format!("up to {FORMAT}")),
+        words.contains("format 3") && words.contains(&format!("up to {FORMAT}")),
         "{words}"
     );
 }

@@ -40,6 +40,12 @@ fn transitions() -> Vec<(&'static str, Transition, bool, TaskStatus)> {
             TaskStatus::InputRequired,
         ),
         (
+            "slept",
+            |record, epoch| record.slept(epoch, at(99), at(60_000), &suspension(&[]).ledger, None),
+            true,
+            TaskStatus::Working,
+        ),
+        (
             "completed",
             |record, epoch| record.completed(epoch, at(99), &raw("{}"), Some(&report(5.0))),
             true,
@@ -150,7 +156,7 @@ fn last_updated_at_moves_with_what_a_client_can_see_and_with_nothing_else() {
             working()
         };
         let next = written(transition(&record, 1));
-        let seen = !matches!(name, "journaled" | "released" | "released_unbegun");
+        let seen = !matches!(name, "journaled" | "slept" | "released" | "released_unbegun");
         let expected = if seen { at(99) } else { at(0) };
         assert_eq!(next.last_updated_at, expected, "{name}");
         assert_eq!(next.created_at, at(0), "{name}");

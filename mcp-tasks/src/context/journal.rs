@@ -3,7 +3,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use mcp_tasks_core::{EntryKind, Fingerprint, InputKind, Json, Looked, Slept, Timestamp};
@@ -25,6 +25,9 @@ impl Drop for Place {
     fn drop(&mut self) {
         if let Some(ordinal) = self.ordinal {
             self.run.stop_waiting(ordinal);
+            if self.kind == EntryKind::Sleep {
+                self.run.stop_waiting_until(ordinal);
+            }
         }
     }
 }
@@ -115,8 +118,10 @@ pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = R
     let place = Place::take(run, EntryKind::Sleep);
     async move {
         let mut timer: Option<(Timestamp, Timer)> = None;
+        let timer_waker = place.run.timer_waker();
         poll_fn(|cx| {
             let ordinal = place.ordinal()?;
+            place.run.stop_waiting_until(ordinal);
             loop {
                 let now = place.run.now();
                 let wake = now.saturating_add(duration);
@@ -133,8 +138,8 @@ pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = R
                             None => timer.insert((wake, place.run.timer(wake))),
                         };
                         // The run is also woken when it moves on, as the wait may have to be looked at again then.
-                        place.run.wait(ordinal, cx.waker());
-                        ready!(until.as_mut().poll(cx));
+                        place.run.wait_until(ordinal, wake, cx.waker());
+                        ready!(until.as_mut().poll(&mut Context::from_waker(&timer_waker)));
                         // The clock may be a little behind the timer: look again, with a timer of what is left.
                         timer = None;
                     }

@@ -106,7 +106,7 @@ impl Engine {
         let record = Arc::new(record);
         let (tell, told) = oneshot::channel();
         let birth = Arc::new(Birth::new(grace, tell));
-        self.spawn_execution(record.clone(), Some(birth.clone()), Some(place));
+        self.spawn_execution(record.clone(), Some(birth.clone()), place);
         let _abandon = Abandon {
             engine: self,
             birth,

@@ -56,7 +56,10 @@ impl Doubt {
 
     /// The creation of `record`.
     pub(super) fn of(engine: &Engine, record: &TaskRecord, remedy: Remedy) -> Option<Self> {
-        let until = record.execution.lease_until.unwrap_or(record.created_at);
+        let until = match record.execution.idle {
+            None => record.execution.lease_until.unwrap_or(record.created_at),
+            Some(_) => record.created_at.saturating_add(engine.inner.settings.lease),
+        };
         let write = record.last_write?;
         Some(Self::new(engine, &record.task_id, write, until, remedy))
     }

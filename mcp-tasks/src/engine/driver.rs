@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_tasks_core::{Fault, Ledger, Mismatch, Suspension};
+use mcp_tasks_core::{Fault, Ledger, Mismatch, Suspension, Timestamp};
 use rmcp::model::CallToolResult;
 use tokio::time::Instant;
 
@@ -27,6 +27,8 @@ pub(crate) enum Ending {
     Returned(Result<CallToolResult, ToolError>),
     /// The body waits for answers.
     Suspended(Suspension),
+    /// The body waits for nothing but that time goes by, until this instant at least, from this ledger.
+    Asleep(Ledger, Timestamp),
     /// The body goes on as a task, from this ledger.
     Deferred(Ledger),
     /// The body left the recorded path.
@@ -64,6 +66,11 @@ pub(crate) trait Sink: Send {
     /// When the ledger is to be written even if nothing waits for it; `None` if never.
     fn first_write_due(&self) -> Option<Instant> {
         None
+    }
+
+    /// Whether a run can be put away while its body waits for time to go by.
+    fn can_rest(&self) -> bool {
+        false
     }
 
     /// Stores `ledger`, if the body waits for that, and sends `reports`.
@@ -107,7 +114,7 @@ pub(crate) async fn drive<S: Sink>(
                 Err(panic) => panicked = Some(Next::End(Ending::Panicked(panic))),
             }
         }
-        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), polled, &waker)) {
+        match panicked.unwrap_or_else(|| look(run, returned, write.is_some(), sink.can_rest(), polled, &waker)) {
             Next::End(ending) => {
                 // What is on its way arrives first: given up halfway its reports would be lost or come after the end, and
                 // a task that is being created would be there and never end.
@@ -126,6 +133,13 @@ pub(crate) async fn drive<S: Sink>(
             }
             Next::Probe => {
                 run.probe_steps();
+                probing = true;
+                run.root.woken.store(true, Ordering::Release);
+                continue;
+            }
+            Next::ProbeWaits => {
+                run.probe_steps();
+                run.probe_waits();
                 probing = true;
                 run.root.woken.store(true, Ordering::Release);
                 continue;
@@ -205,6 +219,8 @@ enum Next {
     PollAgain,
     /// The run is to end, but for steps that run: whether the body still polls them has to be found out.
     Probe,
+    /// The run is to be put away: which waits the body still polls has to be found out.
+    ProbeWaits,
     Wait,
     /// Recorded answers wait, and only something outside the context can bring the body on.
     Blocked,
@@ -218,6 +234,7 @@ fn look(
     run: &Run,
     returned: Option<Result<CallToolResult, ToolError>>,
     writing: bool,
+    can_rest: bool,
     polled: Polled,
     waker: &Waker,
 ) -> Next {
@@ -270,7 +287,20 @@ fn look(
                 }
                 cursor.stalled();
             }
-            None => {}
+            None => {
+                // What else the body waits for would be lost with it.
+                if can_rest
+                    && !writing
+                    && let Some(wake) = run.long_wait()
+                    && cursor.can_rest()
+                    && !run.is_waiting_outside(waker)
+                {
+                    return match polled {
+                        Polled::ToProbe => Next::End(Ending::Asleep(cursor.ledger(), wake)),
+                        Polled::Once | Polled::Not => Next::ProbeWaits,
+                    };
+                }
+            }
         }
     }
     match cursor.mismatch() {

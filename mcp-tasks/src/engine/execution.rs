@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use mcp_tasks_core::{Change, Fingerprint, Json, Mismatch, StoreError, Suspension, TaskRecord};
+use mcp_tasks_core::{Change, Fingerprint, Json, Ledger, Mismatch, StoreError, Suspension, TaskRecord, Timestamp};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,8 @@ enum Outcome {
 enum Ended {
     Outcome(Outcome),
     Suspended(Suspension),
+    /// The body waits until then.
+    Asleep(Ledger, Timestamp),
     /// The execution's token fired: its client calls the task off, or the node stops.
     Cancelled,
     /// There is nothing to write.
@@ -86,7 +88,8 @@ impl Engine {
                 Err(Ending::Cancelled) => return self.release(record, false).await,
                 Err(_) => return,
             };
-            if record.execution.epoch > 1 && !self.is_current(record).await {
+            // What this node has just created nobody else knew.
+            if record.version > 1 && !self.is_current(record).await {
                 tracing::info!("the task ended before this execution started");
                 return;
             }
@@ -125,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// Whether a resumed execution is still to run. Between the write that resumed the task and this one's being known
+    /// Whether an execution is still to run. Between the write that claimed the task and this one's being known
     /// here, a cancellation may have come and gone without finding anything to stop.
     async fn is_current(&self, record: &TaskRecord) -> bool {
         match self.read(&record.task_id).await {
@@ -214,6 +217,7 @@ impl Engine {
                 Err(error) => Outcome::failed(error),
             }),
             Ending::Suspended(suspension) => Ended::Suspended(suspension),
+            Ending::Asleep(ledger, wake) => Ended::Asleep(ledger, wake),
             Ending::Diverged(mismatch) => {
                 Ended::Outcome(Outcome::failed(report_mismatch(mismatch, record.input_schema, tool)))
             }
@@ -244,6 +248,7 @@ impl Engine {
         match ended {
             Ended::Outcome(outcome) => self.end(record, outcome, report).await,
             Ended::Suspended(suspension) => self.suspend(record, suspension, report).await,
+            Ended::Asleep(ledger, wake) => self.put_to_sleep(record, ledger, wake, report).await,
             Ended::Cancelled => self.release(record, true).await,
             Ended::Stopped => {}
         }
@@ -269,7 +274,10 @@ impl Engine {
             }
             Ended::Outcome(Outcome::Completed(result)) => Ok(Started::Result(result)),
             Ended::Outcome(Outcome::Failed { error, .. }) => Err(*error),
-            Ended::Cancelled | Ended::Stopped => Err(ErrorData::internal_error("The work was stopped", None)),
+            // Only a task is put away.
+            Ended::Cancelled | Ended::Stopped | Ended::Asleep(..) => {
+                Err(ErrorData::internal_error("The work was stopped", None))
+            }
         };
         self.inner.quota.give_back(record);
         // Nobody may be waiting any more; then nobody is told.
@@ -335,7 +343,7 @@ impl Engine {
 
     /// Fails a task whose outcome or questions the store refuses. Nobody is to take it over: the work would be done again
     /// for an outcome that is refused again, and its client would be told of a lost server.
-    async fn fail_unkept(&self, record: &TaskRecord, refusal: &StoreError) {
+    pub(super) async fn fail_unkept(&self, record: &TaskRecord, refusal: &StoreError) {
         tracing::error!(error = %error_chain(refusal), "the execution's outcome cannot be stored; its task fails");
         let Ok(error) = Json::of(&ErrorData::internal_error(INTERNAL, None)) else {
             return;
@@ -363,7 +371,7 @@ pub(super) fn report_mismatch(
     ErrorData::invalid_params(mismatch.to_string(), None)
 }
 
-fn given_up(error: &StoreError) {
+pub(super) fn given_up(error: &StoreError) {
     tracing::error!(
         error = %error_chain(error),
         "the execution's outcome could not be stored within its lease; it is given up"

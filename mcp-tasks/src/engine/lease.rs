@@ -8,6 +8,7 @@ use mcp_tasks_core::{Json, StoreError, TaskRecord, Timestamp};
 use rmcp::ErrorData;
 
 use super::birth::Birth;
+use super::claim::TakenOn;
 use super::driver::Ending;
 use super::write::REQUEST_PATIENCE;
 use super::{Engine, error_chain, lock};
@@ -21,6 +22,12 @@ const RENEWALS: u32 = 3;
 /// look at the same time share them.
 const RECOVERED_AT_ONCE: usize = 100;
 
+/// The shortest pause between two looks for abandoned tasks, however much there is to be found: a look may read a hundred
+/// records.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The most that one look takes on beside what is for other nodes and found each time: some megabytes of records.
+const LEFT_AT_MOST: usize = 10_000;
 /// How long a node that stops waits for the store to take its leases back: long enough for a write, short enough that a store
 /// which is out of reach does not keep the process.
 pub(super) const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
@@ -175,27 +182,33 @@ impl Engine {
         }
     }
 
-    /// Takes over a task that nobody vouches for: runs it again, or ends it, as its tool says. Of several nodes that come
-    /// by at the same time one does so.
-    pub(super) async fn recover(&self, record: &TaskRecord) -> Result<(), StoreError> {
+    /// Takes over a task that nobody vouches for: runs it again, or ends it, as its tool says; one that only slept goes on.
+    /// Of several nodes that come by at the same time one does so.
+    pub(super) async fn recover(&self, record: &TaskRecord) -> Result<TakenOn, StoreError> {
         if self.inner.closing.is_cancelled() {
             // It may have been this node's until now: it is for those that stay.
-            return Ok(());
+            return Ok(TakenOn::NotHere);
+        }
+        if record.execution.idle.is_some() {
+            return self.take_on(record).await;
         }
         let now = self.now();
         let tool = self.inner.registry.get(&record.tool);
         let lease_until = record.execution.lease_until.unwrap_or(now);
         if tool.is_none() && now.saturating_since(lease_until) < self.inner.settings.lease * FOREIGN_LEASES {
-            return Ok(());
+            return Ok(TakenOn::NotHere);
         }
         // What no node had begun to run is not run again.
         let is_unbegun = record.execution.node.is_none();
         let replays = tool.is_some_and(|tool| is_unbegun || tool.descriptor.on_crash() == OnCrash::Replay);
+        if replays && !self.works() {
+            return Ok(TakenOn::NotHere);
+        }
         let node = record.execution.node.as_deref().unwrap_or("unknown").to_owned();
         if replays {
             // A node without a free place leaves it to others, or to its own next look.
             let Some(place) = self.inner.places.try_take() else {
-                return Ok(());
+                return Ok(TakenOn::Full);
             };
             let claim = self.claim();
             let claimed = self.write_start(&record.task_id, Some(place), claim, move |r, claim| {
@@ -204,11 +217,13 @@ impl Engine {
             if claimed.await?.is_some_and(|updated| updated.applied) {
                 tracing::warn!(task_id = %record.task_id, tool = %record.tool, node, "a task whose node is gone is run again");
             }
-            return Ok(());
+            return Ok(TakenOn::Settled);
         }
         let error = ErrorData::internal_error("Internal error", None);
         // The members of an error are a number and text: they have a JSON form.
-        let Ok(error) = Json::of(&error) else { return Ok(()) };
+        let Ok(error) = Json::of(&error) else {
+            return Ok(TakenOn::Settled);
+        };
         let abandoned = self.write(&record.task_id, REQUEST_PATIENCE, move |r| {
             r.abandoned(now, &error, LOST)
         });
@@ -217,7 +232,7 @@ impl Engine {
             tracing::warn!(task_id = %record.task_id, tool = %record.tool, node, "a task whose node is gone has failed");
             self.ended(&updated.record, now);
         }
-        Ok(())
+        Ok(TakenOn::Settled)
     }
 
     /// Starts what goes on beside requests, once, on the runtime that comes by first: removing what has expired, and
@@ -229,53 +244,75 @@ impl Engine {
         }
         self.start_sweeping();
         self.start_hearing();
+        self.start_waking();
+        self.start_claiming();
         if self.inner.store.as_expired_leases().is_none() {
             return;
         }
         let inner = Arc::downgrade(&self.inner);
-        let (lease, closing) = (self.inner.settings.lease, self.inner.closing.clone());
+        let (interval, closing) = (self.look_interval(), self.inner.closing.clone());
+        let claims = self.inner.claims.clone();
         tokio::spawn(async move {
+            let mut left = 0;
             loop {
                 let Some(inner) = inner.upgrade() else { return };
                 let engine = Self { inner };
-                engine.recover_abandoned().await;
+                left = engine.recover_abandoned(left).await;
                 drop(engine);
+                let wanted = async {
+                    tokio::time::sleep(SHORTEST_PAUSE).await;
+                    claims.wants_a_look().await;
+                };
                 tokio::select! {
                     () = closing.cancelled() => return,
-                    () = tokio::time::sleep(lease) => {}
+                    () = tokio::time::sleep(interval) => {}
+                    () = wanted => {}
                 }
             }
         });
     }
 
-    async fn recover_abandoned(&self) {
+    /// Looks for what nobody vouches for. `left` is how many the look before left to other nodes, which are found again
+    /// and must not hide the others; returns how many this one has.
+    async fn recover_abandoned(&self, left: usize) -> usize {
         let Some(leases) = self.inner.store.as_expired_leases() else {
-            return;
+            return 0;
         };
+        let claims = &self.inner.claims;
+        let limit = RECOVERED_AT_ONCE + left.min(LEFT_AT_MOST);
+        let mut left = 0;
         let failed = |error: StoreError| {
             tracing::warn!(error = %error_chain(&error), "could not look for tasks whose node is gone; trying again later");
         };
         // As long as it takes until the next look, so that a store which never answers does not end the looking.
-        let search = tokio::time::timeout(
-            self.inner.settings.lease,
-            leases.expired_leases(self.now(), RECOVERED_AT_ONCE),
-        );
+        let search = tokio::time::timeout(self.inner.settings.lease, leases.expired_leases(self.now(), limit));
         let Ok(found) = search.await else {
             tracing::warn!("the task store does not tell which tasks have no node any more; trying again later");
-            return;
+            return left;
         };
         match found {
             Ok(records) => {
+                if records.len() >= limit {
+                    claims.has_more();
+                }
                 for record in records {
-                    if self.is_abandoned(&record, self.now())
-                        && let Err(error) = self.recover(&record).await
-                    {
-                        failed(error);
+                    if !self.is_abandoned(&record, self.now()) {
+                        continue;
+                    }
+                    if record.execution.idle.is_some() && self.runs(&record) {
+                        self.may_claim(&record.task_id);
+                        continue;
+                    }
+                    match self.recover(&record).await {
+                        Ok(TakenOn::Settled) => {}
+                        Ok(TakenOn::NotHere | TakenOn::Full) => left += 1,
+                        Err(error) => failed(error),
                     }
                 }
             }
             Err(error) => failed(error),
         }
+        left
     }
 }
 

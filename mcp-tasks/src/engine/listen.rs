@@ -213,11 +213,17 @@ impl Engine {
         // At the deadline itself the task is still there, and the lease still good.
         const AFTER: Duration = Duration::from_millis(1);
         let deadline = record.deadline().map(|at| at.saturating_add(AFTER));
+        // What waits for a node that takes it on may do so for long.
+        let soonest = if record.execution.idle.is_some() {
+            LONGEST_LOOK
+        } else {
+            RETRY
+        };
         let lease = record
             .execution
             .lease_until
             .filter(|_| record.status == TaskStatus::Working)
-            .map(|at| at.saturating_add(AFTER).max(self.now().saturating_add(RETRY)));
+            .map(|at| at.saturating_add(AFTER).max(self.now().saturating_add(soonest)));
         let poll = self.inner.store.as_change_feed().is_none().then(|| {
             let interval = Duration::from_millis(record.poll_interval_ms);
             self.now().saturating_add(interval.clamp(SHORTEST_LOOK, LONGEST_LOOK))
@@ -243,15 +249,21 @@ impl Engine {
                 let (Some(change), Some(inner)) = (change, inner.upgrade()) else {
                     return;
                 };
+                if let TaskChange::Unclaimed { id, .. } = &change {
+                    Self { inner: inner.clone() }.may_claim(id);
+                }
                 match change {
-                    TaskChange::Changed { id, version } => {
+                    TaskChange::Changed { id, version } | TaskChange::Unclaimed { id, version } => {
                         inner.watchers.touch(&id);
                         if let Some(running) = lock(&inner.running).get(&id) {
                             running.hear_of(version);
                         }
                     }
                     // Executions find out for themselves when they renew their leases.
-                    TaskChange::Resumed => inner.watchers.touch_all(),
+                    TaskChange::Resumed => {
+                        inner.watchers.touch_all();
+                        inner.claims.look_again();
+                    }
                     _ => {}
                 }
             }

@@ -27,6 +27,11 @@ impl Sink for RecordSink {
         self.birth.as_ref().and_then(|birth| birth.due())
     }
 
+    fn can_rest(&self) -> bool {
+        // Without a record there is nothing to wake.
+        self.birth.as_ref().is_none_or(|birth| birth.is_born())
+    }
+
     fn write(&self, ledger: Option<Ledger>, reports: Vec<ProgressUpdate>) -> BoxFuture<'static, Written> {
         let engine = self.engine.clone();
         let record = self.record.clone();

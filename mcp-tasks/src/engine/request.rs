@@ -11,6 +11,7 @@ use mcp_tasks_core::{
 use rmcp::ErrorData;
 
 use super::birth::Birth;
+use super::claim::TakenOn;
 use super::doubt::{Doubt, Remedy};
 use super::places::Place;
 use super::write::{REQUEST_PATIENCE, patiently};
@@ -62,7 +63,10 @@ impl Engine {
             };
             match self.mint(record.clone(), remedy).await {
                 Ok(record) => {
-                    self.spawn_execution(record.clone(), None, Some(place));
+                    match place {
+                        Some(_) => self.spawn_execution(record.clone(), None, place),
+                        None => self.may_claim(&record.task_id),
+                    }
                     return Ok(record);
                 }
                 Err(StoreError::AlreadyExists { id }) if new.before.is_some() => {
@@ -83,11 +87,12 @@ impl Engine {
         }
     }
 
-    /// A record for a new task, counted against the quotas and not stored yet, and the place of its execution.
+    /// A record for a new task, counted against the quotas and not stored yet, and the place of its execution, unless that is
+    /// left to whichever node takes it on.
     ///
     /// # Errors
     /// A quota that is used up, a node that is stopping.
-    pub(super) fn admit(&self, new: &NewTask<'_>) -> Result<(TaskRecord, Place), ErrorData> {
+    pub(super) fn admit(&self, new: &NewTask<'_>) -> Result<(TaskRecord, Option<Place>), ErrorData> {
         if self.inner.closing.is_cancelled() {
             return Err(ErrorData::internal_error(
                 "the server is shutting down; try again on another",
@@ -95,8 +100,14 @@ impl Engine {
             ));
         }
         let tool = new.tool;
-        let place = self.inner.places.take(tool.poll_interval)?;
-        let record = self.new_record(new)?;
+        let hands_over = self.hands_over(tool);
+        let place = (!hands_over)
+            .then(|| self.inner.places.take(tool.poll_interval))
+            .transpose()?;
+        let mut record = self.new_record(new)?;
+        if hands_over {
+            record = record.unclaimed();
+        }
         self.inner.quota.take(&record, tool.poll_interval)?;
         Ok((record, place))
     }
@@ -204,15 +215,19 @@ impl Engine {
             return Ok(record);
         };
         // Boxed apart: every look-up would be given room for it.
-        if let Err(error) = Box::pin(self.recover(abandoned)).await {
-            tracing::warn!(
-                task_id = %id,
-                error = %error_chain(&error),
-                "a task whose node is gone could not be taken over; it is left for the next look"
-            );
-            return Ok(record);
+        match Box::pin(self.recover(abandoned)).await {
+            Ok(TakenOn::Settled) => self.owned(id, caller).await,
+            // It is as it was.
+            Ok(TakenOn::NotHere | TakenOn::Full) => Ok(record),
+            Err(error) => {
+                tracing::warn!(
+                    task_id = %id,
+                    error = %error_chain(&error),
+                    "a task whose node is gone could not be taken over; it is left for the next look"
+                );
+                Ok(record)
+            }
         }
-        self.owned(id, caller).await
     }
 
     async fn owned(&self, id: &TaskId, caller: Option<&Principal>) -> Result<Option<Arc<TaskRecord>>, StoreError> {
@@ -240,14 +255,17 @@ impl Engine {
             ));
         }
         let now = self.now();
-        let claim = self.claim();
         let capabilities = self.share(ClientCapabilities::new(client.capabilities.clone()));
         // Only the write that flipped the status starts an execution, however often the same answers come.
-        let updated = self
-            .write_start(id, None, claim, move |record, claim| {
-                record.answered(now, &responses, &capabilities, claim)
-            })
-            .await
+        let updated = if self.works() {
+            let mutation =
+                move |record: &TaskRecord, claim: &Claim| record.answered(now, &responses, &capabilities, claim);
+            self.write_start(id, None, self.claim(), mutation).await
+        } else {
+            let mutation = move |record: &TaskRecord| record.answered_unclaimed(now, &responses, &capabilities);
+            self.write(id, REQUEST_PATIENCE, mutation).await
+        };
+        let updated = updated
             .map_err(|error| store_failed(&error))?
             .ok_or_else(unknown_task)?;
         if !updated.applied {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Wake, Waker};
 
 use mcp_tasks_core::{ClientCapabilities, Cursor, Ledger, TaskId, Timestamp};
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
+use super::sleepers::LONG_WAIT;
 use crate::clock::{Clock, Timer};
 use crate::context::ProgressUpdate;
 
@@ -104,6 +105,8 @@ pub(crate) struct Run {
     cursor: Mutex<Cursor>,
     /// The wakers of calls on the context that wait, by ordinal.
     waiting: Mutex<BTreeMap<u32, Waker>>,
+    /// Until when the waits last that the body polled since the last probe, by ordinal.
+    waits: Mutex<BTreeMap<u32, Timestamp>>,
     steps: Mutex<Steps>,
     reports: Mutex<Reports>,
     watch: OnceLock<Arc<dyn Watch>>,
@@ -156,6 +159,7 @@ impl Run {
             deferred: AtomicBool::new(false),
             cursor: Mutex::new(Cursor::new(start.ledger)),
             waiting: Mutex::default(),
+            waits: Mutex::default(),
             steps: Mutex::default(),
             reports: Mutex::new(Reports {
                 highest: start.progress,
@@ -237,6 +241,34 @@ impl Run {
         let _before = lock(&self.waiting).remove(&ordinal);
     }
 
+    /// The call at `ordinal` waits until `wake`, or for the run to move on.
+    pub(crate) fn wait_until(&self, ordinal: u32, wake: Timestamp, waker: &Waker) {
+        self.wait(ordinal, waker);
+        lock(&self.waits).insert(ordinal, wake);
+    }
+
+    /// The call at `ordinal` waits for no instant any more.
+    pub(crate) fn stop_waiting_until(&self, ordinal: u32) {
+        lock(&self.waits).remove(&ordinal);
+    }
+
+    /// Wakes every call that waits, to find out with the next poll of the body which waits it polls.
+    pub(crate) fn probe_waits(&self) {
+        lock(&self.waits).clear();
+        self.wake_waiting();
+    }
+
+    /// When the first of the body's waits ends, if that is long enough for the run to be put away.
+    pub(crate) fn long_wait(&self) -> Option<Timestamp> {
+        let wake = lock(&self.waits).values().min().copied()?;
+        (wake.saturating_since(self.now()) >= LONG_WAIT).then_some(wake)
+    }
+
+    /// What a timer of the run wakes: all calls that wait. It does not count as somebody outside.
+    pub(crate) fn timer_waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::new(TimeGoesBy(Arc::downgrade(self))))
+    }
+
     /// Wakes whoever waits for the run to move on.
     pub(crate) fn wake_waiting(&self) {
         let waiting = std::mem::take(&mut *lock(&self.waiting));
@@ -282,6 +314,12 @@ impl Run {
     /// Whether something besides this run's own waiting calls could wake the body. A combinator that wraps wakers
     /// counts as such, so `true` may be said too often, and `false` never.
     pub(crate) fn can_be_woken(&self, waker: &Waker) -> bool {
+        let waits = || lock(&self.waits).values().any(|wake| *wake > self.now());
+        self.is_waiting_outside(waker) || waits()
+    }
+
+    /// As [`can_be_woken`](Self::can_be_woken), by something else than that time goes by.
+    pub(crate) fn is_waiting_outside(&self, waker: &Waker) -> bool {
         self.root.woken.load(Ordering::Acquire) || self.outside_wakers(waker) > 0
     }
 
@@ -338,6 +376,22 @@ impl Run {
 
     pub(crate) fn take_reports(&self) -> Vec<ProgressUpdate> {
         lock(&self.reports).waiting.drain(..).collect()
+    }
+}
+
+/// The waker of the timers of a run.
+struct TimeGoesBy(Weak<Run>);
+
+impl Wake for TimeGoesBy {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(run) = self.0.upgrade() {
+            run.wake_waiting();
+            run.root.wake_by_ref();
+        }
     }
 }
 

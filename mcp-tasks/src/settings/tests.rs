@@ -22,7 +22,7 @@ fn there_is_a_default_for_every_key() {
     );
     assert_eq!(settings.transport, Transport::Http);
     assert_eq!(settings.http_addr, "127.0.0.1:8080");
-    assert!(settings.http_require_name);
+    assert!(settings.http_require_name && settings.work);
     assert_eq!(
         (settings.http_session_timeout, settings.http_max_sessions),
         (Duration::from_secs(300), 1000)
@@ -47,6 +47,7 @@ fn values_that_are_not_accepted_are_named_with_their_key_all_at_once() {
         (DEFAULT_TTL, "P1M"),
         (DEFAULT_POLL_INTERVAL, "PT0S"),
         (SWEEP_INTERVAL, "never"),
+        (WORK, "sometimes"),
         (TRANSPORT, "pigeon"),
         (HTTP_ADDR, "8080"),
         (HTTP_REQUIRE_NAME, "yes"),

@@ -56,7 +56,8 @@ impl ToolCall<'_> {
                 client: self.client,
                 before: None,
             };
-            return match tool.grace {
+            // Where the task is left to other nodes there is nothing to wait for.
+            return match tool.grace.filter(|_| !engine.hands_over(tool)) {
                 None => engine.create(new).await.map(Answer::Task),
                 Some(grace) => Ok(match engine.start_with_grace(new, grace, self.gone).await? {
                     Started::Result(result) => Answer::Result(result),

@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
                 Ending::Panicked(words) => return Err(TestFailure::Panicked(words)),
                 Ending::Faulted(fault) => return Err(TestFailure::Fault(fault)),
                 // Nobody cancels, the end of a task is looked for where time goes on, and a mismatch is a failure already.
-                Ending::Cancelled | Ending::Expired | Ending::Refused | Ending::Diverged(_) => {
+                Ending::Cancelled | Ending::Expired | Ending::Refused | Ending::Asleep(..) | Ending::Diverged(_) => {
                     return broken("a run was called off");
                 }
             }

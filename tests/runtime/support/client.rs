@@ -205,10 +205,12 @@ impl Client {
     /// The task once it works no more: it asks something, or has ended. Where executions are disturbed, it is told to go
     /// on until then.
     pub(crate) async fn settled(&self, id: &str) -> Value {
-        for _ in 0..100_000 {
+        for look in 0..100_000 {
             let task = self.task(id).await;
+            // What sleeps for long is not looked at thousands of times.
+            let pause = Duration::from_millis(if look < 400 { 5 } else { 500 });
             match status(&task) {
-                "working" => tokio::time::sleep(Duration::from_millis(5)).await,
+                "working" => tokio::time::sleep(pause).await,
                 "input_required" if keys(&task) == [REPLAY] => {
                     let go_on = json!({REPLAY: {"action": "decline"}});
                     self.update(id, go_on).await.expect("answers are acknowledged");

@@ -1,6 +1,7 @@
 //! What the scenarios share.
 
 mod client;
+mod link;
 mod store;
 
 use std::sync::{Arc, Mutex};
@@ -11,9 +12,10 @@ use mcp_tasks::{Clock, TaskRuntimeBuilder};
 use mcp_tasks_core::Timestamp;
 
 pub(crate) use client::{Client, code, keys, status, text};
+pub(crate) use link::Link;
 pub(crate) use mcp_tasks_tests::dice::Dice;
 pub(crate) use mcp_tasks_tests::faults::{Faults, Storm};
-pub(crate) use store::TestStore;
+pub(crate) use store::{REPLAY, TestStore};
 
 /// Whether a scenario is disturbed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

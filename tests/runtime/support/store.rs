@@ -126,6 +126,7 @@ fn disturbed(mode: Mode, record: &TaskRecord, change: Change) -> Change {
             next.open = vec![question()];
             next.execution.node = None;
             next.execution.lease_until = None;
+            next.execution.idle = None;
         }
         (TaskStatus::InputRequired, TaskStatus::Working) => {
             let entries = next.ledger.entries().iter();

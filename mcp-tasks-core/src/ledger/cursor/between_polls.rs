@@ -78,6 +78,19 @@ impl Cursor {
         self.is_asking() && self.running == 0 && self.fault.is_none() && self.mismatch.is_none()
     }
 
+    /// Whether the run can be put to sleep now, if its body waits for nothing but that waits end: no question is open, no
+    /// step runs, no result has to be stored before the body gets it, and the replay is through. What the write has to store is the [`ledger`](Self::ledger).
+    #[must_use]
+    pub fn can_rest(&self) -> bool {
+        !self.is_asking()
+            && !self.is_stepping()
+            && !self.is_blocked()
+            && !self.is_held()
+            && self.slots.values().all(|slot| slot.durable)
+            && self.fault.is_none()
+            && self.mismatch.is_none()
+    }
+
     /// Parks the run: what the one write has to store.
     #[must_use]
     pub fn suspend(&mut self) -> Suspension {

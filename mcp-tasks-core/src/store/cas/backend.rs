@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::StoreFuture;
-use crate::{RecordError, TaskRecord, TaskStatus, Timestamp};
+use crate::{Idle, RecordError, TaskRecord, TaskStatus, Timestamp};
 
 /// A backend's name for one state of one key. Only equality counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,6 +101,8 @@ pub struct RecordMarks {
     pub deadline: Option<Timestamp>,
     /// After which no node vouches for it; `None` if it does not work, or was never claimed.
     pub lease: Option<Timestamp>,
+    /// Whether it was left to whichever node takes it on first, which wants to be told at once.
+    pub unclaimed: bool,
 }
 
 impl RecordMarks {
@@ -112,6 +114,7 @@ impl RecordMarks {
             version: record.version,
             deadline: record.deadline(),
             lease: lease.filter(|_| record.status == TaskStatus::Working),
+            unclaimed: record.execution.idle == Some(Idle::Unclaimed),
         }
     }
 }

@@ -3,11 +3,16 @@
 //! These cases wait for what a feed owes them, and nothing here has a clock: before a feed that says nothing they wait for
 //! ever. Where that may happen, give the test a time-out.
 
+use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::sync::Arc;
 
-use super::records::{HOUR, at, record};
+use super::records::{HOUR, at, raw, record};
 use super::{Case, changing};
-use crate::{ChangeStream, TaskChange, TaskId, TaskStore};
+use crate::{
+    ChangeStream, ClientCapabilities, Fingerprint, InputKind, InputRequest, Mutation, TaskChange, TaskId, TaskStatus,
+    TaskStore,
+};
 
 /// What the stream says next.
 pub(super) async fn next(changes: &mut ChangeStream) -> TaskChange {
@@ -22,7 +27,7 @@ async fn reported(changes: &mut ChangeStream, wanted: &[(&TaskId, u64)]) {
     while !left.is_empty() {
         match next(changes).await {
             TaskChange::Resumed => return,
-            TaskChange::Changed { id, version } => {
+            TaskChange::Changed { id, version } | TaskChange::Unclaimed { id, version } => {
                 left.retain(|(of, least)| **of != id || version.is_some_and(|version| version < *least));
             }
         }
@@ -101,9 +106,55 @@ pub async fn a_feed_reports_what_can_be_seen(store: &dyn TaskStore) {
                 }
                 TaskChange::Changed { id: of, version: None } if of == id => break,
                 TaskChange::Resumed => break,
-                TaskChange::Changed { .. } => {}
+                TaskChange::Changed { .. } | TaskChange::Unclaimed { .. } => {}
             }
         }
     }
     store.delete(&id).await.expect("delete removes");
+}
+
+/// A task that is left to whichever node takes it on is reported, as such or as any other change; one that is not, never as
+/// such.
+pub async fn a_feed_tells_of_tasks_that_nobody_has_taken_on(store: &dyn TaskStore) {
+    let Some(feed) = store.as_change_feed() else { return };
+    let case = Case::new(store, "feed-unclaimed");
+    let (created, handed_over, other) = (case.id(0).await, case.id(1).await, case.id(2).await);
+    let mut parked = record(&handed_over, Some(HOUR));
+    parked.status = TaskStatus::InputRequired;
+    parked.open = vec![question()];
+    case.create(parked).await;
+    let mut changes = feed.changes();
+    assert_eq!(next(&mut changes).await, TaskChange::Resumed);
+    case.create(record(&created, Some(HOUR)).unclaimed()).await;
+    let answer: Mutation = Arc::new(|record| {
+        let answers = BTreeMap::from([("q".to_owned(), raw(r#"{"action":"decline"}"#))]);
+        record.answered_unclaimed(at(1), &answers, &ClientCapabilities::new(raw("{}")))
+    });
+    case.update(&handed_over, at(1), 2, answer).await.expect("it is there");
+    case.create(record(&other, Some(HOUR))).await;
+    let mut left = vec![&created, &handed_over, &other];
+    while !left.is_empty() {
+        match next(&mut changes).await {
+            TaskChange::Unclaimed { id, .. } => {
+                assert_ne!(id, other, "it is claimed");
+                left.retain(|of| **of != id);
+            }
+            TaskChange::Changed { id, .. } => left.retain(|of| **of != id),
+            TaskChange::Resumed => break,
+        }
+    }
+    for id in [&created, &handed_over, &other] {
+        store.delete(id).await.expect("delete removes");
+    }
+}
+
+fn question() -> InputRequest {
+    let request = raw(r#"{"method":"elicitation/create","params":{"mode":"form","message":"?","requestedSchema":{}}}"#);
+    InputRequest::new(
+        0,
+        "q".into(),
+        InputKind::Form,
+        Fingerprint::of("elicit", "q", None),
+        request,
+    )
 }

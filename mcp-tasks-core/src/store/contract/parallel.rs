@@ -381,7 +381,7 @@ pub async fn a_feed_is_never_ahead_of_the_store_nor_silent(store: Arc<dyn TaskSt
                 let told = match next(&mut changes).await {
                     TaskChange::Changed { id: of, version } if of == id => version.unwrap_or_default(),
                     TaskChange::Resumed => 0,
-                    TaskChange::Changed { .. } => continue,
+                    TaskChange::Changed { .. } | TaskChange::Unclaimed { .. } => continue,
                 };
                 let found = store.get(&id, at(1)).await.expect("get answers").expect("it is there");
                 assert!(

@@ -136,6 +136,7 @@ mod tests {
             version: Some(1),
             deadline: deadline.map(Timestamp::from_millis),
             lease: lease.map(Timestamp::from_millis),
+            unclaimed: false,
         }
     }
 

@@ -9,6 +9,8 @@ use mcp_tasks_core::store::RecordMarks;
 const VERSION: &str = "Mcp-Tasks-Version";
 const DEADLINE: &str = "Mcp-Tasks-Deadline";
 const LEASE: &str = "Mcp-Tasks-Lease";
+/// Present where nobody has taken the task on yet.
+const UNCLAIMED: &str = "Mcp-Tasks-Unclaimed";
 
 /// Present on a record that was deleted, in words that every client of key-value buckets knows.
 pub(super) const OPERATION: &str = "KV-Operation";
@@ -24,6 +26,8 @@ pub(super) struct Marks {
     pub(super) deadline: Option<Timestamp>,
     /// After which nobody vouches for it, while it works.
     pub(super) lease: Option<Timestamp>,
+    /// Whether it is for whichever node takes it on first.
+    pub(super) unclaimed: bool,
 }
 
 impl From<RecordMarks> for Marks {
@@ -32,6 +36,7 @@ impl From<RecordMarks> for Marks {
             version: Some(marks.version),
             deadline: marks.deadline,
             lease: marks.lease,
+            unclaimed: marks.unclaimed,
         }
     }
 }
@@ -43,6 +48,7 @@ impl Marks {
             version: None,
             deadline: Some(Timestamp::default()),
             lease: None,
+            unclaimed: false,
         }
     }
 
@@ -55,6 +61,9 @@ impl Marks {
                 headers.insert(name, HeaderValue::from(time.as_millis()));
             }
         }
+        if self.unclaimed {
+            headers.insert(UNCLAIMED, "1");
+        }
     }
 
     pub(super) fn read_from(headers: &HeaderMap) -> Self {
@@ -64,6 +73,7 @@ impl Marks {
                 version: Some(version),
                 deadline: time(DEADLINE),
                 lease: time(LEASE),
+                unclaimed: headers.get(UNCLAIMED).is_some(),
             },
             None => Self::unknown(),
         }
@@ -111,7 +121,7 @@ mod tests {
         parked.status = TaskStatus::InputRequired;
         let mut unlimited = record();
         unlimited.ttl_ms = None;
-        records.extend([leased, parked, unlimited]);
+        records.extend([leased, parked, unlimited, record().unclaimed()]);
         for record in records {
             let marks = Marks::from(RecordMarks::of(&record));
             let mut headers = HeaderMap::new();

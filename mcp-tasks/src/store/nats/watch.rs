@@ -337,20 +337,20 @@ impl Session<'_> {
         };
         let revision = delivery.stream_sequence;
         let headers = message.headers.as_ref();
-        let version = if headers.is_some_and(is_marker) {
+        let (version, unclaimed) = if headers.is_some_and(is_marker) {
             let made = Timestamp::from_millis(delivery.nanoseconds / 1_000_000);
             lock(&self.shared.index).note_marker(key, revision, made);
-            None
+            (None, false)
         } else {
             let marks = headers.map_or_else(Marks::unknown, Marks::read_from);
             lock(&self.shared.index).note(key, revision, marks);
-            marks.version
+            (marks.version, marks.unclaimed)
         };
         if self.complete
             && let Some(id) = name::id(key)
         {
             let id = TaskId::new(&id);
-            self.shared.hub.send(TaskChange::Changed { id, version });
+            self.shared.hub.send(TaskChange::of(id, version, unclaimed));
         }
     }
 }

@@ -86,7 +86,7 @@ impl Backend {
         let version = version::random()?;
         let revision = version.get().cast_signed();
         let (id, channel) = (storable(key), feed::channel(&self.prefix));
-        let payload = feed::payload(&id, Some(write.marks.version));
+        let payload = feed::payload(&id, Some(write.marks));
         let common: [&(dyn tokio_postgres::types::ToSql + Sync); 8] = [
             &self.prefix,
             &id,

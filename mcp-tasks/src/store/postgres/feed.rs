@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use mcp_tasks_core::store::RecordMarks;
 use mcp_tasks_core::{StoreError, TaskChange, TaskId};
 use tokio_postgres::AsyncMessage;
 
@@ -42,8 +43,11 @@ pub(super) fn channel(prefix: &str) -> &str {
 }
 
 /// What is said of a write.
-pub(super) fn payload(stored_id: &str, version: Option<u64>) -> String {
-    let payload = message::write(version, stored_id);
+pub(super) fn payload(stored_id: &str, marks: Option<RecordMarks>) -> String {
+    let payload = match marks {
+        Some(marks) => message::write(marks, stored_id),
+        None => message::removed(stored_id),
+    };
     // An id too long to be told makes everybody look.
     if payload.len() > PAYLOAD {
         String::new()

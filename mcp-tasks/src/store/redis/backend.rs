@@ -116,7 +116,7 @@ impl CasBackend for RedisBackend {
                 .arg(lease.unwrap_or_default())
                 .arg(key)
                 .arg(self.keys.channel())
-                .arg(message::write(Some(write.marks.version), key));
+                .arg(message::write(write.marks, key));
             let script = &script;
             let written = self.on_record(key, |mut connection| async move {
                 script.invoke_async::<bool>(&mut connection).await
@@ -138,7 +138,7 @@ impl CasBackend for RedisBackend {
                 .arg(version.map(|version| version_text(version.get())).unwrap_or_default())
                 .arg(key)
                 .arg(self.keys.channel())
-                .arg(message::write(None, key));
+                .arg(message::removed(key));
             let script = &script;
             self.link
                 .run(|mut connection| async move { script.invoke_async::<bool>(&mut connection).await })
