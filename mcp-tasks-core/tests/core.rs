@@ -10,6 +10,7 @@ mod core {
     mod cas_backend;
     mod cas_turns;
     mod cursor_bodies;
+    mod cursor_limits;
     mod cursor_random;
     mod cursor_rules;
     mod differential;
