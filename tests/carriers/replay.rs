@@ -78,9 +78,11 @@ async fn time_randomness_and_keys_are_the_same_on_every_run_and_a_wait_is_waited
     for way in Way::ALL {
         let lab = Lab::new();
         let begun = tokio::time::Instant::now();
+        // A task that waits for so long is put away, and comes by once more.
+        let noted = if way == Way::Task { 4 } else { 3 };
         assert_eq!(
             lab.run(way, "steady", json!({}), yes).await,
-            done("true 3 20"),
+            done(&format!("true {noted} 20")),
             "{way:?}"
         );
         assert_eq!(begun.elapsed().as_secs(), 20, "{way:?}");
