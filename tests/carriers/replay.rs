@@ -82,7 +82,7 @@ async fn time_randomness_and_keys_are_the_same_on_every_run_and_a_wait_is_waited
         let noted = if way == Way::Task { 4 } else { 3 };
         assert_eq!(
             lab.run(way, "steady", json!({}), yes).await,
-            done(&format!("true {noted} 20")),
+            done(format!("true {noted} 20")),
             "{way:?}"
         );
         assert_eq!(begun.elapsed().as_secs(), 20, "{way:?}");
