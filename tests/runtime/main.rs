@@ -14,6 +14,7 @@ mod forms;
 mod hardships;
 mod leases;
 mod mismatch;
+mod narrow_store;
 mod nearby;
 mod panics;
 mod placement;

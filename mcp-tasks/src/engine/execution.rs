@@ -1,7 +1,7 @@
 //! One execution of a task: the body is run from the top against the ledger, and its end is written.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use mcp_tasks_core::{Change, Fingerprint, Json, Ledger, Mismatch, StoreError, Suspension, TaskRecord, Timestamp};
@@ -80,52 +80,71 @@ impl Engine {
             traceparent = record.trace.as_ref().map(|trace| &*trace.traceparent),
         );
         async {
-            // One watch for the wait and the work, so that the lease is renewed throughout.
-            let mut watch = pin!(self.watch(record, birth.map(|birth| &**birth)));
-            let _place = match self.place(place, &token, watch.as_mut()).await {
+            // One watch for the wait and the work, so that the lease is renewed throughout. It is dropped before anything else
+            // is written: left alone in the middle of a renewal it would keep the connection or the turn that it holds.
+            let mut watch = Box::pin(self.watch(record, birth.map(|birth| &**birth)));
+            let _place = match self.begin(record, place, &token, watch.as_mut()).await {
                 Ok(place) => place,
-                Err(Ending::Expired) => return self.inner.quota.give_back(record),
-                Err(Ending::Cancelled) => return self.release(record, false).await,
-                Err(_) => return,
+                Err(ending) => {
+                    drop(watch);
+                    return match ending {
+                        Ending::Expired => self.inner.quota.give_back(record),
+                        Ending::Cancelled => self.release(record, false).await,
+                        _ => {}
+                    };
+                }
             };
-            // What this node has just created nobody else knew.
-            if record.version > 1 && !self.is_current(record).await {
-                tracing::info!("the task ended before this execution started");
-                return;
-            }
             tracing::info!("execution started");
             match self.prepare(record) {
                 Ok(tool) => self.run(record, &tool, token, birth, watch).await,
-                Err(outcome) => self.end(record, outcome, None).await,
+                Err(outcome) => {
+                    drop(watch);
+                    self.end(record, outcome, None).await;
+                }
             }
         }
         .instrument(span)
         .await;
     }
 
-    /// The execution's place, waited for if it has none yet.
+    /// Waits for the execution's place, if it has none yet, and looks whether it is still to run.
     ///
     /// # Errors
     /// How the execution ends that is not to begin any more.
-    async fn place(
+    async fn begin(
         &self,
+        record: &TaskRecord,
         place: Option<Place>,
         token: &CancellationToken,
-        watch: impl Future<Output = Ending> + Send,
+        mut watch: Pin<&mut (impl Future<Output = Ending> + Send)>,
     ) -> Result<Place, Ending> {
         if token.is_cancelled() {
             return Err(Ending::Cancelled);
         }
-        if let Some(place) = place.or_else(|| self.inner.places.try_take()) {
-            return Ok(place);
+        let place = match place.or_else(|| self.inner.places.try_take()) {
+            Some(place) => place,
+            None => {
+                tracing::info!("the execution waits for a place: as many run as this server may");
+                tokio::select! {
+                    biased;
+                    () = token.cancelled() => return Err(Ending::Cancelled),
+                    ending = watch.as_mut() => return Err(ending),
+                    place = self.inner.places.wait() => place,
+                }
+            }
+        };
+        // What is not stored yet, or was just created here, nobody else knows.
+        let is_current = record.version <= 1
+            || tokio::select! {
+                biased;
+                ending = watch => return Err(ending),
+                is_current = self.is_current(record) => is_current,
+            };
+        if !is_current {
+            tracing::info!("the task ended before this execution started");
+            return Err(Ending::Fenced);
         }
-        tracing::info!("the execution waits for a place: as many run as this server may");
-        tokio::select! {
-            biased;
-            () = token.cancelled() => Err(Ending::Cancelled),
-            ending = watch => Err(ending),
-            place = self.inner.places.wait() => Ok(place),
-        }
+        Ok(place)
     }
 
     /// Whether an execution is still to run. Between the write that claimed the task and this one's being known
