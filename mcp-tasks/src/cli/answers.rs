@@ -156,16 +156,19 @@ impl Answers {
 
     /// Whether a page was visited.
     pub(super) fn url(&self, key: &str) -> Option<Elicited<()>> {
-        match self.given.as_ref()?.take(key)? {
-            Value::Bool(true) => Some(Elicited::Accept(())),
-            Value::Bool(false) => Some(Elicited::Decline),
+        let given = self.given.as_ref()?;
+        let answer = match given.members.get(key)? {
+            Value::Bool(true) => Elicited::Accept(()),
+            Value::Bool(false) => Elicited::Decline,
             Value::Object(answer) => match action(answer)? {
-                "accept" => Some(Elicited::Accept(())),
-                "decline" => Some(Elicited::Decline),
-                _ => Some(Elicited::Cancel),
+                "accept" => Elicited::Accept(()),
+                "decline" => Elicited::Decline,
+                _ => Elicited::Cancel,
             },
-            _ => None,
-        }
+            _ => return None,
+        };
+        given.used().insert(key.to_owned());
+        Some(answer)
     }
 }
 
@@ -233,10 +236,10 @@ mod tests {
         assert_eq!(lack(json!({})), nothing);
         assert_eq!(
             lack(json!({"publsh": true, "a": 1})),
-            format!("{nothing}. Not used so far: a, publsh")
+            format!("{nothing}. Not used so far: publsh, a")
         );
         let misspelt = form(json!({"why": "because", "publsh": true})).unwrap_err();
-        assert!(misspelt.contains("publish: "), "{misspelt}");
+        assert!(misspelt.contains("\"publish\" is a required property"), "{misspelt}");
         assert!(misspelt.ends_with(". Not used so far: publsh"), "{misspelt}");
 
         let answers = Answers::of(json!({"pgae": true, "q1": {"publish": true}}));
@@ -245,6 +248,9 @@ mod tests {
             answers.lack("page", None).unwrap(),
             "answers.json has nothing for the question \"page\". Not used so far: pgae"
         );
+        let odd = Answers::of(json!({"page": "yes"}));
+        assert_eq!(odd.url("page"), None);
+        assert!(odd.lack("page", None).unwrap().ends_with(". Not used so far: page"));
         assert_eq!(Answers::default().lack("q1", None), None);
     }
 
