@@ -68,6 +68,9 @@ pub use self::result::ToolResult;
 pub use self::saved::SavedTask;
 pub use self::task::{DetailedTask, TaskState};
 
+#[doc(no_inline)]
+pub use crate::{Elicited, InputKind};
+
 use self::connection::{Limit, Local, Outgoing, Progress, RequestError, is_modern, whole};
 use self::event::Observer;
 use self::input::Answering;

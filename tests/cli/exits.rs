@@ -181,6 +181,76 @@ async fn a_server_that_refuses_is_no_server_that_is_gone() {
     );
 }
 
+/// Where nothing is at the URL, the words end well, and say where servers are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_path_is_told_and_the_right_one_is_suggested() {
+    let user = User::new();
+    let server = Fixture::http(&[]).await;
+    let root = server.url().strip_suffix("/mcp").unwrap();
+    let message = async |url: &str| {
+        let ran = user.run(&["tools", url, "-o", "json"]).await;
+        let document = ran.document();
+        assert_eq!(ran.code, 7, "{ran:?}");
+        document["message"].as_str().unwrap().to_owned()
+    };
+    let wrong = message(&format!("{root}/elsewhere")).await;
+    assert!(wrong.ends_with("HTTP 404 Not Found"), "{wrong}");
+    for none in [root.to_owned(), format!("{root}/?key=tell-nobody")] {
+        let wrong = message(&none).await;
+        let place = format!("HTTP 404 Not Found; the URL has no path, and most servers are at {root}/mcp");
+        assert!(wrong.ends_with(&place), "{wrong}");
+    }
+}
+
+/// A server that ends without a word is most often one that was not told to speak on its standard streams.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_before_it_answers_is_told_how_to_speak() {
+    let user = User::new();
+    let hint = "-e MCP_TASKS_TRANSPORT=stdio";
+    let ran = user.run(&["tools", "stdio:true"]).await;
+    assert_eq!(ran.code, 7);
+    assert!(
+        ran.err.contains("no MCP message came from the standard output of true"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains(hint), "{}", ran.err);
+    // Not where that is done, nor where there is no such program.
+    for arguments in [
+        &["tools", "stdio:true", "-e", "MCP_TASKS_TRANSPORT=stdio"][..],
+        &["tools", "stdio:/nowhere/at/all"],
+    ] {
+        let ran = user.run(arguments).await;
+        assert_eq!(ran.code, 7);
+        assert!(!ran.err.contains(hint), "{}", ran.err);
+    }
+}
+
+/// The readable words are in `statusMessage` where a server's error says no more than its code.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_failed_is_told_in_the_words_that_say_more() {
+    let script = scripted(|asked| match asked.method.as_str() {
+        "tools/call" => Reply::Result(created()),
+        "tasks/get" => Reply::Result(task(
+            "failed",
+            json!({"error": {"code": -32603, "message": "Internal error"}, "statusMessage": "the printer is gone"}),
+        )),
+        _ => Reply::Error(-32601, "unknown method"),
+    });
+    let user = User::new();
+    let url = script.listen().await;
+    let words = "the task t1 has failed: the printer is gone (-32603)";
+    for command in [
+        &["call", &url, "t", "-o", "json"][..],
+        &["resume", "t1", "--server", &url, "-o", "json"],
+        &["watch", "t1", "--server", &url],
+    ] {
+        let ran = user.run(command).await;
+        assert_eq!(ran.code, 3, "{ran:?}");
+        assert!(ran.out.contains(words) || ran.err.contains(words), "{ran:?}");
+    }
+}
+
 /// SIGTERM leaves no time for a second thought.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_asked_to_end_detaches() {

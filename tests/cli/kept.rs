@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::exits::scripted;
-use crate::harness::{Fixture, Reply, User, created, working};
+use crate::harness::{Fixture, Reply, User, created, done, working};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn open_tasks_are_kept_for_their_owner_and_ended_ones_are_not() {
@@ -44,6 +44,29 @@ async fn open_tasks_are_kept_for_their_owner_and_ended_ones_are_not() {
     assert_eq!(user.kept().await.len(), 5);
     let ambiguous = user.run(&["get", ""]).await;
     assert_eq!(ambiguous.code, 2);
+}
+
+/// A look takes nothing away: a task that has ended can be looked at again, until its end was waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_keeps_a_task_that_has_ended() {
+    let script = scripted(|asked| match asked.method.as_str() {
+        "tools/call" => Reply::Result(created()),
+        "tasks/get" => Reply::Result(done()),
+        _ => Reply::Error(-32601, "unknown method"),
+    });
+    let user = User::new();
+    let url = script.listen().await;
+    assert_eq!(user.run(&["call", &url, "t", "--detach"]).await.code, 0);
+    for _ in 0..2 {
+        let looked = user.run(&["get", "t1"]).await;
+        assert_eq!(looked.code, 0);
+        assert!(looked.out.contains("status   completed"), "{}", looked.out);
+    }
+    assert_eq!(user.run(&["resume", "t1"]).await.code, 0);
+    assert!(user.kept().await.is_empty());
+    let gone = user.run(&["get", "t1"]).await;
+    assert_eq!(gone.code, 2);
+    assert!(gone.err.contains("it has ended and its end was shown"), "{}", gone.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::exits::scripted;
-use crate::harness::{Fixture, Reply, User, created, done, stdio_server, until, within, working};
+use crate::harness::{Fixture, Reply, User, created, done, stdio_server, task, until, within, working};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_listed_with_what_they_take() {
@@ -66,9 +66,65 @@ async fn a_file_answers_by_key_or_by_field() {
         none.err
     );
 
+    let misspelt = call("ask", &json!({"confrim": true})).await;
+    assert_eq!(misspelt.code, 5);
+    assert!(
+        misspelt
+            .err
+            .contains("answers.json has nothing for confirm, nor for the question \"go\". Not used so far: confrim"),
+        "{}",
+        misspelt.err
+    );
+    assert!(!misspelt.err.contains("--answers FILE"), "{}", misspelt.err);
+
     let arguments = ["call", server.url(), "ask", "--answers", "-"];
     let stdin = user.run_with_input(&arguments, r#"{"confirm": true}"#).await;
     assert_eq!(stdin.out, "yes\n");
+}
+
+/// What a task said of itself before its question is no progress after the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_before_a_question_is_not_said_again_after_its_answer() {
+    let answered = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let script = scripted(move |asked| {
+        let looks = || answered.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let half = json!({"statusMessage": "1/2: half of it"});
+        match asked.method.as_str() {
+            "tasks/update" => {
+                looks();
+                Reply::Result(json!({"resultType": "complete"}))
+            }
+            "tasks/get" if answered.load(std::sync::atomic::Ordering::SeqCst) == 0 => {
+                let mut asks = half;
+                asks["inputRequests"] = json!({"go": {"method": "elicitation/create", "params": {
+                    "message": "Go on?",
+                    "requestedSchema": {"type": "object", "properties": {"confirm": {"type": "boolean"}}},
+                }}});
+                Reply::Result(task("input_required", asks))
+            }
+            "tasks/get" => Reply::Result(match looks() {
+                1 => task("working", half),
+                2 => task("working", json!({"statusMessage": "2/2: all of it"})),
+                _ => done(),
+            }),
+            _ => Reply::Error(-32601, "unknown method"),
+        }
+    });
+    let url = script.listen().await;
+    let user = User::new();
+    let arguments = ["resume", "t1", "--server", &url, "--answers", "-"];
+    let ran = user.run_with_input(&arguments, r#"{"confirm": true}"#).await;
+    assert_eq!(ran.code, 0);
+    let shown: Vec<_> = ran.err.lines().collect();
+    assert_eq!(
+        shown,
+        [
+            "looking at the task",
+            "waiting for an answer",
+            "working",
+            "2/2 all of it"
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -274,6 +274,16 @@ async fn a_client_without_a_handler_is_not_asked() {
         matches!(&error, ClientError::Failed { error, .. } if error.code == missing),
         "{error:?}"
     );
+    assert!(
+        error.to_string().contains("TaskClient::builder().input(handler)"),
+        "it says what to do: {error}"
+    );
+    let error = client.call_and_wait("ask_inside", json!({})).await.unwrap_err();
+    assert!(matches!(error, ClientError::MissingCapability { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains("TaskClient::builder().input(handler)"),
+        "it says what to do: {error}"
+    );
 }
 
 /// What a program without a handler finds is a task that asks, and whoever can answers it.
@@ -295,6 +305,10 @@ async fn a_task_that_asks_is_handed_to_whoever_can_answer() {
     };
     assert_eq!(needed.requests[0].kind(), Some(InputKind::Form));
     assert!(error.to_string().contains("First?"), "{error}");
+    assert!(
+        error.to_string().contains("TaskClient::builder().input(handler)"),
+        "{error}"
+    );
     let saved = error.task().unwrap().clone();
 
     let able = server.client(asking(&user)).await;

@@ -36,6 +36,7 @@ async fn a_panic_fails_the_task_with_generic_words_and_the_server_goes_on() {
             let task = wire.settled(&id).await;
             assert_eq!(task["status"], "failed", "{way}");
             assert_eq!(task["error"]["code"], -32603);
+            assert_eq!(task["error"]["message"], task["statusMessage"], "{way}");
             let shown = format!("{} {}", task["error"], task["statusMessage"]);
             assert!(!tells(&shown), "{shown}");
             wire.fixture.logged(detail).await;

@@ -135,6 +135,8 @@ async fn a_result_that_cannot_be_shown_fails_the_task() {
     let id = client.start("deep", json!({})).await;
     let task = client.settled(&id).await;
     assert_eq!((status(&task), code(&task)), ("failed", -32603), "{task}");
+    assert_eq!(task["error"]["message"], "The tool's result cannot be sent", "{task}");
+    assert_eq!(task["statusMessage"], task["error"]["message"], "{task}");
 }
 
 async fn broken_guard(_caller: &Caller) -> Result<(), Denied> {

@@ -107,6 +107,7 @@ async fn a_task_whose_node_is_gone_fails_when_its_owner_looks() {
             .is_some_and(|words| words.contains("stopped")),
         "{task}"
     );
+    assert_eq!(task["error"]["message"], task["statusMessage"], "{task}");
     assert!(pair.second_log.lines().is_empty(), "the default is not to run it again");
 }
 

@@ -1,5 +1,8 @@
 //! Answers that are there before the questions.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use serde_json::{Map, Value, json};
 
 use super::args;
@@ -14,7 +17,53 @@ use crate::Elicited;
 /// the names of its fields. So one file can answer questions whose keys the server makes up.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answers {
-    given: Option<Map<String, Value>>,
+    given: Option<Given>,
+}
+
+/// What the file has.
+#[derive(Debug, Clone)]
+struct Given {
+    /// The file, in words.
+    name: String,
+    members: Map<String, Value>,
+    /// The members that answered something.
+    used: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Given {
+    fn new(name: String, members: Map<String, Value>) -> Self {
+        Self {
+            name,
+            members,
+            used: Arc::default(),
+        }
+    }
+
+    /// A member that is an answer.
+    fn take(&self, name: &str) -> Option<&Value> {
+        let value = self.members.get(name)?;
+        self.used().insert(name.to_owned());
+        Some(value)
+    }
+
+    fn used(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The end of a sentence about members that were not used.
+    fn unused(&self) -> String {
+        let used = self.used();
+        let unused: Vec<_> = self
+            .members
+            .keys()
+            .filter(|name| !used.contains(*name))
+            .map(String::as_str)
+            .collect();
+        match unused.is_empty() {
+            true => String::new(),
+            false => format!(". Not used so far: {}", unused.join(", ")),
+        }
+    }
 }
 
 impl Answers {
@@ -28,16 +77,38 @@ impl Answers {
             _ => std::fs::read_to_string(file)
                 .map_err(|error| Stop::local(format!("the answers in {name} cannot be read: {error}")))?,
         };
+        let members = parse(&name, &text)?;
+        let name = match name.as_str() {
+            "-" | "@-" => "standard input".to_owned(),
+            _ => name,
+        };
         Ok(Self {
-            given: Some(parse(&name, &text)?),
+            given: Some(Given::new(name, members)),
         })
     }
 
     #[cfg(test)]
     fn of(given: Value) -> Self {
+        let given = given.as_object().cloned();
         Self {
-            given: given.as_object().cloned(),
+            given: given.map(|members| Given::new("answers.json".to_owned(), members)),
         }
+    }
+
+    /// Why a question is not answered by the file: what it has nothing for, and what it has that answered nothing. Nothing
+    /// if there is no file. `schema` is that of the question's form.
+    pub(super) fn lack(&self, key: &str, schema: Option<&Map<String, Value>>) -> Option<String> {
+        let given = self.given.as_ref()?;
+        let fields = schema.map_or_else(Vec::new, |schema| fields(&Value::Object(schema.clone())));
+        // What a form can do without is asked for only where nothing else is.
+        let any = !fields.iter().any(|field| field.required);
+        let fields = fields.iter().filter(|field| any || field.required);
+        let fields: Vec<_> = fields.map(|field| field.name.as_str()).collect();
+        let wanted = match fields.is_empty() {
+            true => format!("the question {key:?}"),
+            false => format!("{}, nor for the question {key:?}", fields.join(", ")),
+        };
+        Some(format!("{} has nothing for {wanted}{}", given.name, given.unused()))
     }
 
     /// The answer to a form; nothing if there is none here, and an error if there is one that does not fit.
@@ -48,7 +119,9 @@ impl Answers {
     ) -> Result<Option<Elicited<Map<String, Value>>>, String> {
         let Some(given) = &self.given else { return Ok(None) };
         let schema = Value::Object(schema.clone());
-        let content = match given.get(key) {
+        // A field may have the name of the key.
+        let by_key = given.members.get(key).filter(|answer| answer.is_object());
+        let content = match by_key.and_then(|_| given.take(key)) {
             Some(Value::Object(answer)) => match action(answer) {
                 Some("accept") => match answer.get("content") {
                     Some(Value::Object(content)) => content.clone(),
@@ -58,11 +131,10 @@ impl Answers {
                 Some(_) => return Ok(Some(Elicited::Cancel)),
                 None => answer.clone(),
             },
-            // A field may have the name of the key.
             _ => {
                 let fields = fields(&schema);
                 let named = fields.iter().filter_map(|field| {
-                    let value = given.get(&field.name)?;
+                    let value = given.take(&field.name)?;
                     Some((field.name.clone(), value.clone()))
                 });
                 let content: Map<String, Value> = named.collect();
@@ -75,24 +147,28 @@ impl Answers {
         match Check::new(&schema).problems(&Value::Object(content.clone())).as_slice() {
             [] => Ok(Some(Elicited::Accept(content))),
             problems => Err(format!(
-                "the answer that is there for {key:?} does not fit: {}",
-                problems.join("; ")
+                "the answer that is there for {key:?} does not fit: {}{}",
+                problems.join("; "),
+                given.unused()
             )),
         }
     }
 
     /// Whether a page was visited.
     pub(super) fn url(&self, key: &str) -> Option<Elicited<()>> {
-        match self.given.as_ref()?.get(key)? {
-            Value::Bool(true) => Some(Elicited::Accept(())),
-            Value::Bool(false) => Some(Elicited::Decline),
+        let given = self.given.as_ref()?;
+        let answer = match given.members.get(key)? {
+            Value::Bool(true) => Elicited::Accept(()),
+            Value::Bool(false) => Elicited::Decline,
             Value::Object(answer) => match action(answer)? {
-                "accept" => Some(Elicited::Accept(())),
-                "decline" => Some(Elicited::Decline),
-                _ => Some(Elicited::Cancel),
+                "accept" => Elicited::Accept(()),
+                "decline" => Elicited::Decline,
+                _ => Elicited::Cancel,
             },
-            _ => None,
-        }
+            _ => return None,
+        };
+        given.used().insert(key.to_owned());
+        Some(answer)
     }
 }
 
@@ -147,6 +223,35 @@ mod tests {
         form(json!({"publish": "yes"})).unwrap_err();
         form(json!({"why": "because"})).unwrap_err();
         form(json!({"q1": {}})).unwrap_err();
+    }
+
+    #[test]
+    fn what_a_file_lacks_is_said_with_what_it_has_besides() {
+        let schema = json!({
+            "properties": {"publish": {"type": "boolean"}, "why": {"type": "string"}},
+            "required": ["publish"],
+        });
+        let lack = |given: Value| Answers::of(given).lack("q1", schema.as_object()).unwrap();
+        let nothing = "answers.json has nothing for publish, nor for the question \"q1\"";
+        assert_eq!(lack(json!({})), nothing);
+        assert_eq!(
+            lack(json!({"publsh": true, "a": 1})),
+            format!("{nothing}. Not used so far: publsh, a")
+        );
+        let misspelt = form(json!({"why": "because", "publsh": true})).unwrap_err();
+        assert!(misspelt.contains("\"publish\" is a required property"), "{misspelt}");
+        assert!(misspelt.ends_with(". Not used so far: publsh"), "{misspelt}");
+
+        let answers = Answers::of(json!({"pgae": true, "q1": {"publish": true}}));
+        answers.form("q1", schema.as_object().unwrap()).unwrap().unwrap();
+        assert_eq!(
+            answers.lack("page", None).unwrap(),
+            "answers.json has nothing for the question \"page\". Not used so far: pgae"
+        );
+        let odd = Answers::of(json!({"page": "yes"}));
+        assert_eq!(odd.url("page"), None);
+        assert!(odd.lack("page", None).unwrap().ends_with(". Not used so far: page"));
+        assert_eq!(Answers::default().lack("q1", None), None);
     }
 
     #[test]

@@ -66,16 +66,20 @@ impl Prompt {
         }
     }
 
-    /// Asks on a thread of its own, since asking blocks.
+    /// Asks on a thread of its own, since asking blocks. `lack` is why the file of answers has none.
     async fn ask<T: Send + 'static>(
         &self,
         intro: &str,
+        lack: Option<String>,
         ask: impl FnOnce() -> Asked<T> + Send + 'static,
     ) -> Result<Elicited<T>, InputError> {
         if !Screen::has_user() {
-            return Err(InputError::later(
-                "there is no terminal to ask in; --answers FILE answers beforehand, `mcp-tasks answer` afterwards",
-            ));
+            return Err(match lack {
+                Some(lack) => InputError::later(lack),
+                None => InputError::later(
+                    "there is no terminal to ask in; --answers FILE answers beforehand, `mcp-tasks answer` afterwards",
+                ),
+            });
         }
         let turn = self.terminal.clone().lock_owned().await;
         self.screen.pause();
@@ -122,7 +126,8 @@ impl Prompt {
         if let Some(answer) = self.answers.form(key, &schema).map_err(InputError::later)? {
             return Ok(answer);
         }
-        self.ask(&intro(message), move || ask_form(&schema)).await
+        let lack = self.answers.lack(key, Some(&schema));
+        self.ask(&intro(message), lack, move || ask_form(&schema)).await
     }
 
     /// Shows a page, unless the file has the answer.
@@ -135,7 +140,8 @@ impl Prompt {
             intro(message),
             text::line(url)
         );
-        self.ask(&intro, || ask_consent("I have opened it")).await
+        let lack = self.answers.lack(key, None);
+        self.ask(&intro, lack, || ask_consent("I have opened it")).await
     }
 }
 

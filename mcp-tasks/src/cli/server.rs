@@ -1,6 +1,7 @@
 //! Which server, and the connection to it.
 
 use std::io::{BufRead, BufReader, Read};
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -8,10 +9,19 @@ use tokio::sync::oneshot;
 
 use super::outcome::Stop;
 use super::screen::Screen;
-use crate::client::{TaskClient, TaskClientBuilder, without_secrets};
+use crate::client::{ClientError, TaskClient, TaskClientBuilder, without_secrets};
 
 /// The variable with the bearer token.
 const TOKEN: &str = "MCP_TASKS_TOKEN";
+
+/// The variable that says where a server made with mcp-tasks speaks MCP.
+const TRANSPORT: &str = "MCP_TASKS_TRANSPORT";
+
+/// How long a server that is started may take to answer for the first time: some are fetched before.
+const LONGEST_START: Duration = Duration::from_secs(60);
+
+/// How long nothing is said meanwhile: most servers that are there already have answered by then.
+const QUICK_START: Duration = Duration::from_secs(5);
 
 /// Lines of a server's log are cut here: nobody reads longer ones, and a server may write without an end.
 const LONGEST_LINE: u64 = 8 * 1024;
@@ -97,18 +107,44 @@ impl Server {
                 command.process_group(0);
                 let (writer, read) = log(screen)?;
                 command.stderr(writer);
-                match builder.connect_command(command).await {
+                let mut connecting = pin!(builder.connect_timeout(LONGEST_START).connect_command(command));
+                let connected = match tokio::time::timeout(QUICK_START, connecting.as_mut()).await {
+                    Ok(connected) => connected,
+                    Err(_) => {
+                        screen.hint(&format!(
+                            "no MCP message has come from the server's standard output yet; it has {LONGEST_START:?} to start"
+                        ));
+                        if let Some(hint) = transport_hint(envs) {
+                            screen.hint(hint);
+                        }
+                        connecting.await
+                    }
+                };
+                match connected {
                     Ok(client) => client,
                     Err(error) => {
                         // A server that did not start has said why, and that comes before the words for it here.
                         let _ = tokio::time::timeout(LAST_WORDS, read).await;
-                        return Err(error.into());
+                        let is_silent =
+                            matches!(&error, ClientError::Transport { source, .. } if source.is_silent_child);
+                        let hint = transport_hint(envs).filter(|_| is_silent);
+                        let stop = Stop::from(error);
+                        return Err(match hint {
+                            Some(hint) => stop.with(|report| report.note(hint)),
+                            None => stop,
+                        });
                     }
                 }
             }
         };
         Ok(client)
     }
+}
+
+/// What helps a server that may speak MCP elsewhere than on its standard streams, unless it was done.
+fn transport_hint(envs: &[(String, String)]) -> Option<&'static str> {
+    let is_set = envs.iter().any(|(name, _)| name == TRANSPORT) || std::env::var_os(TRANSPORT).is_some();
+    (!is_set).then_some("A server made with mcp-tasks speaks MCP there with -e MCP_TASKS_TRANSPORT=stdio")
 }
 
 fn token() -> Result<Option<String>, Stop> {
@@ -179,6 +215,30 @@ mod tests {
         ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
+    }
+
+    /// A server that serves HTTP, because nobody told it otherwise, keeps nobody waiting for ever.
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up_with_words_for_what_to_do() {
+        let screen = Screen::new(super::super::args::Format::Text, true);
+        let start = async |envs: &[(String, String)]| {
+            let server = Server::parse("stdio:sleep 1000").unwrap();
+            let began = tokio::time::Instant::now();
+            let stop = server.connect(TaskClient::builder(), envs, &screen).await.unwrap_err();
+            assert!(began.elapsed() >= LONGEST_START, "{:?}", began.elapsed());
+            format!("{stop:?}")
+        };
+        let words = start(&[]).await;
+        for part in [
+            "within 60s",
+            "the standard output of sleep",
+            "-e MCP_TASKS_TRANSPORT=stdio",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        let words = start(&[(TRANSPORT.to_owned(), "stdio".to_owned())]).await;
+        assert!(words.contains("within 60s") && !words.contains("-e MCP"), "{words}");
     }
 
     #[test]

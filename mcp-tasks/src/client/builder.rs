@@ -157,19 +157,23 @@ impl TaskClientBuilder {
             .build()
             .map_err(|error| unreachable(format!("no HTTP client can be made: {}", causes(&error))))?;
         let transport = wire::transport(client, url, self.token.as_deref(), self.headers.clone());
-        self.start(transport, Some(without_secrets(url)), true).await
+        let started = self.start(transport, Some(without_secrets(url)), true).await;
+        started.map_err(|error| with_a_path(error, url))
     }
 
     /// Starts a server as a child process and connects to its standard streams. It is ended with the client.
     ///
+    /// A server made with this crate speaks MCP there if `MCP_TASKS_TRANSPORT=stdio` is in the command's environment.
+    ///
     /// # Errors
-    /// [`Transport`](ClientError::Transport) if the program cannot be started or ends, and
-    /// [`Protocol`](ClientError::Protocol) if it does not speak MCP.
+    /// [`Transport`](ClientError::Transport) if the program cannot be started, ends, or writes no answer to its standard
+    /// output [in time](Self::connect_timeout), and [`Protocol`](ClientError::Protocol) if it does not speak MCP.
     pub async fn connect_command(self, command: Command) -> Result<TaskClient, ClientError> {
         let program = command.as_std().get_program().to_string_lossy().into_owned();
         let lines =
             Lines::spawn(command).map_err(|error| unreachable(format!("{program} cannot be started: {error}")))?;
-        self.start(lines, None, true).await
+        let started = self.start(lines, None, true).await;
+        started.map_err(|error| of_silent_child(error, &program))
     }
 
     /// Connects over a pair of streams, one message a line, as on standard streams.
@@ -267,8 +271,35 @@ fn unreachable(message: String) -> ClientError {
         status: None,
         retry_after: None,
         is_temporary: false,
+        is_silent_child: false,
     };
     ClientError::Transport { source, task: None }
+}
+
+/// Nothing is at the URL: where the server may be, if the URL has no path.
+fn with_a_path(mut error: ClientError, url: &str) -> ClientError {
+    let Ok(place) = Url::parse(&without_secrets(url)) else {
+        return error;
+    };
+    let words = match &mut error {
+        ClientError::Transport { source, .. } if source.status == Some(404) => &mut source.message,
+        ClientError::Protocol { message, .. } if message.contains("HTTP 404") => message,
+        _ => return error,
+    };
+    if place.path() == "/" {
+        words.push_str(&format!("; the URL has no path, and most servers are at {place}mcp"));
+    }
+    error
+}
+
+/// A child was started, and there is no connection: it did not answer, or ended before it did.
+fn of_silent_child(mut error: ClientError, program: &str) -> ClientError {
+    if let ClientError::Transport { source, .. } = &mut error {
+        let words = format!(": no MCP message came from the standard output of {program}");
+        source.message.push_str(&words);
+        source.is_silent_child = true;
+    }
+    error
 }
 
 fn redirects() -> Policy {

@@ -81,7 +81,8 @@ async fn once(client: &TaskClient, params: Map<String, Value>) -> Result<CallAns
     let limit = inner.pacing.call_timeout.map_or(Limit::Never, Limit::Progress);
     let answer = inner
         .request("tools/call", params, Whole::default(), limit, progress)
-        .await?;
+        .await
+        .map_err(|error| ClientError::from(error).hinted(&inner.answering))?;
     Ok(decode::call(answer, inner.has_tasks())?)
 }
 
@@ -97,7 +98,7 @@ async fn answer_all(client: &TaskClient, requests: Vec<InputRequest>) -> Result<
     let mut answers = Map::new();
     for request in &requests {
         let answer = client.inner.answering.answer(request);
-        let answer = answer.ok_or_else(|| needed("nobody answers this here"))?.await;
+        let answer = answer.ok_or_else(|| needed(client.inner.answering.why_not()))?.await;
         answers.insert(
             request.key().to_owned(),
             answer.map_err(|error| needed(&error.to_string()))?,

@@ -275,6 +275,7 @@ pub(super) fn refused_connection(error: ClientInitializeError) -> ClientError {
             status: None,
             retry_after: None,
             is_temporary: false,
+            is_silent_child: false,
         })
     };
     let failed = match error {
@@ -303,6 +304,7 @@ fn late(limit: Duration) -> RequestError {
         status: None,
         retry_after: None,
         is_temporary: true,
+        is_silent_child: false,
     })
 }
 
@@ -313,6 +315,7 @@ fn failure(peer: &Peer<RoleClient>, error: ServiceError) -> RequestError {
             status: None,
             retry_after: None,
             is_temporary,
+            is_silent_child: false,
         })
     };
     match error {
@@ -333,6 +336,7 @@ fn sending(error: &DynamicTransportError, is_open: bool) -> RequestError {
         status: None,
         retry_after: None,
         is_temporary: false,
+        is_silent_child: false,
     };
     let http = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
     match http {
@@ -366,7 +370,12 @@ fn sending(error: &DynamicTransportError, is_open: bool) -> RequestError {
             | StreamableHttpError::UnexpectedContentType(_)
             | StreamableHttpError::ResponseBodyTooLarge { .. }
             | StreamableHttpError::Deserialize(_)),
-        ) => return RequestError::Protocol(format!("the server sent no answer: {error}")),
+        ) => {
+            let words = format!("the server sent no answer: {error}");
+            // rmcp puts the body of a response behind a colon, and there may be none.
+            let words = words.trim_end().trim_end_matches(':');
+            return RequestError::Protocol(words.to_owned());
+        }
         _ => {
             failed.message = format!("the server cannot be reached: {}", error.error);
             failed.is_temporary = is_open;

@@ -140,8 +140,7 @@ impl InputError {
 /// next who waits.
 ///
 /// ```
-/// use mcp_tasks::client::{FormRequest, InputError, InputHandler};
-/// use mcp_tasks::{Elicited, InputKind};
+/// use mcp_tasks::client::{Elicited, FormRequest, InputError, InputHandler, InputKind};
 /// use serde_json::{Map, Value, json};
 ///
 /// struct Agreeable;
@@ -249,6 +248,10 @@ impl<H: InputHandler> DynHandler for H {
     }
 }
 
+/// What a client without a handler is to do, at the end of a sentence.
+pub(super) const NO_HANDLER: &str =
+    "this client has no input handler: TaskClient::builder().input(handler) gives it one that answers";
+
 /// The handler of a client, and what it can do.
 #[derive(Clone)]
 pub(super) struct Answering {
@@ -300,6 +303,18 @@ impl Answering {
             capabilities.insert("extensions".to_owned(), extensions);
         }
         Value::Object(capabilities)
+    }
+
+    pub(super) const fn has_handler(&self) -> bool {
+        self.handler.is_some()
+    }
+
+    /// Why a question has no answer that [`answer`](Self::answer) has none for.
+    pub(super) const fn why_not(&self) -> &'static str {
+        match self.has_handler() {
+            true => "the client's input handler does not answer this kind",
+            false => NO_HANDLER,
+        }
     }
 
     /// The future of an answer; `None` if nobody here answers such a thing.

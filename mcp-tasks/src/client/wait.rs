@@ -228,11 +228,13 @@ impl<'a> Wait<'a> {
         match &task.state {
             TaskState::Completed { result } => return Ok(Some(result.clone())),
             TaskState::Failed { error } => {
-                return Err(ClientError::Failed {
+                let failed = ClientError::Failed {
                     id: task.id,
                     error: Box::new(error.clone()),
                     status_message: task.status_message,
-                });
+                    hint: None,
+                };
+                return Err(failed.hinted(&self.client.answering));
             }
             TaskState::Cancelled => {
                 return Err(ClientError::Cancelled {
@@ -290,7 +292,7 @@ impl<'a> Wait<'a> {
         }
         if let Some(request) = self.shown.iter().find(|request| !self.saved.has_answered(request)) {
             let Some(asking) = self.client.answering.answer(request) else {
-                return Err(self.input_needed("nobody answers this here"));
+                return Err(self.input_needed(self.client.answering.why_not()));
             };
             if self.saved.size() > MAX_ASKED {
                 return Err(self.input_needed("the task has asked more already than is kept of one task"));

@@ -1,5 +1,6 @@
 //! One execution of a task: the body is run from the top against the ledger, and its end is written.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,9 +22,6 @@ use crate::argument::Arguments;
 use crate::caller::Caller;
 use crate::context::{ProgressUpdate, ToolContext};
 use crate::registry::RegisteredTool;
-
-/// The words a client gets for what is the server's own fault; the log has the rest.
-const INTERNAL: &str = "Internal error";
 
 /// The words for a task whose record the store refuses, most often because it has grown too large for it.
 const UNKEPT: &str = "The task store refuses to keep what the tool came to";
@@ -55,11 +53,9 @@ impl Outcome {
         }
     }
 
-    fn internal(message: impl Into<String>) -> Self {
-        Self::Failed {
-            error: Box::new(ErrorData::internal_error(INTERNAL, None)),
-            message: message.into(),
-        }
+    /// What is the server's own fault, in words that may leave it; the log has the rest.
+    fn internal(words: impl Into<String>) -> Self {
+        Self::failed(internal_error(words.into()))
     }
 }
 
@@ -242,7 +238,7 @@ impl Engine {
             }
             Ending::Faulted(fault) => {
                 tracing::error!(%fault, "the tool's body is wrong");
-                Ended::Outcome(Outcome::internal(format!("{INTERNAL}: {fault}")))
+                Ended::Outcome(Outcome::internal(format!("Internal error: {fault}")))
             }
             Ending::Panicked(panic) => {
                 tracing::error!(panic, "the tool panicked");
@@ -331,10 +327,8 @@ impl Engine {
                 Ok(json) => Ok(json),
                 Err(error) => {
                     tracing::error!(%error, "the tool's result has no JSON form");
-                    Err((
-                        Box::new(ErrorData::internal_error(INTERNAL, None)),
-                        "The tool's result cannot be sent".to_owned(),
-                    ))
+                    let words = "The tool's result cannot be sent";
+                    Err((Box::new(internal_error(words)), words.to_owned()))
                 }
             },
             Outcome::Failed { error, message } => Err((error, message)),
@@ -364,7 +358,7 @@ impl Engine {
     /// for an outcome that is refused again, and its client would be told of a lost server.
     pub(super) async fn fail_unkept(&self, record: &TaskRecord, refusal: &StoreError) {
         tracing::error!(error = %error_chain(refusal), "the execution's outcome cannot be stored; its task fails");
-        let Ok(error) = Json::of(&ErrorData::internal_error(INTERNAL, None)) else {
+        let Ok(error) = Json::of(&internal_error(UNKEPT)) else {
             return;
         };
         let (now, epoch) = (self.now(), record.execution.epoch);
@@ -377,6 +371,12 @@ impl Engine {
             Err(error) => given_up(&error),
         }
     }
+}
+
+/// The error of a task that fails by the server's own fault. Its message is also the task's `statusMessage`: clients show
+/// the one or the other.
+pub(super) fn internal_error(words: impl Into<Cow<'static, str>>) -> ErrorData {
+    ErrorData::internal_error(words, None)
 }
 
 /// The report on a body that does not repeat itself, for the client and the log.

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcp_tasks_core::{Json, StoreError, TaskRecord, Timestamp};
-use rmcp::ErrorData;
 
 use super::birth::Birth;
 use super::claim::TakenOn;
 use super::driver::Ending;
+use super::execution::internal_error;
 use super::write::REQUEST_PATIENCE;
 use super::{Engine, error_chain, lock};
 use crate::clock::Timer;
@@ -219,7 +219,7 @@ impl Engine {
             }
             return Ok(TakenOn::Settled);
         }
-        let error = ErrorData::internal_error("Internal error", None);
+        let error = internal_error(LOST);
         // The members of an error are a number and text: they have a JSON form.
         let Ok(error) = Json::of(&error) else {
             return Ok(TakenOn::Settled);

@@ -16,9 +16,7 @@ pub(super) async fn get(context: &mut Context, target: &Target) -> Result<Report
         let mut handle = session.resume(task)?;
         let looked = context.interrupts.or(handle.get()).await?;
         let looked = looked.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
-        if looked.state.is_terminal() {
-            session.book.forget(handle.saved());
-        }
+        // It is kept even if it has ended: a look takes nothing away, and its result may be wanted again.
         Ok((looked, SavedTask::from(handle)))
     };
     let (looked, saved) = context.with_session(server, Onlooker, look).await?;

@@ -69,7 +69,8 @@ impl Context {
                 Ok((Server::parse(&entry.server)?, entry.task))
             }
             (None, None) => Err(Stop::usage(format!(
-                "the task {:?} is not kept here; --server says where it is (`mcp-tasks list` shows what is kept)",
+                "the task {:?} is not kept here: it has ended and its end was shown, or it was never here; --server says \
+                 where it is (`mcp-tasks list` shows what is kept)",
                 text::short(&target.task, 200)
             ))),
         }
@@ -98,6 +99,7 @@ impl Context {
             server: server.clone(),
             envs: self.envs.iter().map(|(name, _)| name.clone()).collect(),
             warned: Arc::default(),
+            said: Arc::default(),
         };
         let watcher = book.clone();
         let builder = TaskClient::builder()
@@ -131,6 +133,8 @@ pub(super) struct Book {
     pub(super) server: Server,
     envs: Vec<String>,
     warned: Arc<Mutex<bool>>,
+    /// What the task said of itself when it last asked.
+    said: Arc<Mutex<Option<String>>>,
 }
 
 impl Book {
@@ -213,10 +217,15 @@ impl Book {
         match event {
             TaskEvent::Created(task) | TaskEvent::Saved(task) => self.keep(task),
             TaskEvent::Status(task) => {
+                let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
                 let words = match (&task.state, task.status_message.as_deref()) {
-                    (TaskState::Working, Some(words)) if !words.is_empty() => words,
+                    // What it said before the question stays until it says something new, and is no progress after it.
+                    (TaskState::Working, Some(words)) if !words.is_empty() && said.as_deref() != Some(words) => words,
                     (TaskState::Working, _) => "working",
-                    (TaskState::InputRequired { .. }, _) => "waiting for an answer",
+                    (TaskState::InputRequired { .. }, words) => {
+                        *said = words.map(str::to_owned);
+                        "waiting for an answer"
+                    }
                     // What there is to say of the end is said there.
                     _ => return,
                 };
