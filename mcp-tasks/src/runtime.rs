@@ -18,7 +18,7 @@ use crate::engine::{Engine, error_chain};
 use crate::registry::Registry;
 use crate::request_state::RequestStateCodec;
 use crate::settings::{STORE_URL, Settings, WORK};
-use crate::start::{Problems, StartError, StartProblem};
+use crate::start::{Problems, StartError, StartProblem, Warnings};
 use crate::state::StateMap;
 use crate::store::Choice;
 use crate::task_server::{NoHandler, TaskServer};
@@ -43,6 +43,8 @@ pub(crate) type PrincipalHook = Arc<dyn Fn(&http::request::Parts) -> Option<Prin
 #[derive(Clone)]
 pub struct TaskRuntime {
     pub(crate) engine: Engine,
+    /// What the start warned of.
+    pub(crate) warnings: Arc<Warnings>,
     #[cfg(feature = "http")]
     pub(crate) principal: Option<PrincipalHook>,
 }
@@ -228,6 +230,7 @@ impl TaskRuntimeBuilder {
             None => Config::from_env()?,
         };
         let mut problems = Problems::default();
+        let mut warnings = Warnings::default();
         let settings = problems.absorb(Settings::read(&config))?;
         // A store that is given in code is not looked for elsewhere. The chosen one is opened last, so that a server that
         // cannot start leaves no file behind.
@@ -246,25 +249,37 @@ impl TaskRuntimeBuilder {
                  store that they share"
             ));
         }
-        let registry = Registry::collect(self.tools, !self.without_inventory, &config, &self.states);
+        let registry = Registry::collect(
+            self.tools,
+            !self.without_inventory,
+            &config,
+            &self.states,
+            &mut warnings,
+        );
         let registry = problems.absorb(registry)?;
         if let Some(registry) = &registry {
             problems.absorb(registry.expect_tools(&self.expected))?;
+            // A program that leaves out what is collected and registers nothing has none on purpose.
+            if registry.is_empty() && !self.without_inventory {
+                warnings.add(NO_TOOLS);
+            }
         }
         let mut seed = [0; 16];
         if let Err(error) = getrandom::fill(&mut seed) {
             problems.add(format!("the system's random generator fails: {error}"));
         }
-        let request_state = settings.as_ref().and_then(|settings| codec(settings, &mut problems));
+        let request_state = settings
+            .as_ref()
+            .and_then(|settings| codec(settings, &mut problems, &mut warnings));
         let checked = settings.zip(registry).zip(request_state);
         let ((settings, registry), request_state) = problems.finish_with(checked)?;
         let store = match (self.store, choice) {
             (Some(store), _) => store,
             (None, Some(choice)) => open(choice)?,
             (None, None) => {
-                tracing::warn!(
+                warnings.add(
                     "using the in-memory task store: tasks are lost when this process ends, and no other node sees them; \
-                     set mcp.tasks.store.url to a durable store for anything that must survive"
+                     set mcp.tasks.store.url to a durable store for anything that must survive",
                 );
                 Arc::new(MemoryStore::new())
             }
@@ -274,11 +289,17 @@ impl TaskRuntimeBuilder {
         let seed = u128::from_be_bytes(seed);
         Ok(TaskRuntime {
             engine: Engine::new(store, registry, states, settings, request_state, clock, seed),
+            warnings: Arc::new(warnings),
             #[cfg(feature = "http")]
             principal: self.principal,
         })
     }
 }
+
+/// What the linker did, most likely.
+const NO_TOOLS: &str = "the server has no tools: a library of tools that nothing refers to is left out by the linker, so name it \
+                        in code, as in `use my_tools as _;`; `TaskRuntime::builder().expect_tools([\"..\"])` stops a start \
+                        without them";
 
 fn store_problem(reason: String) -> StartProblem {
     StartProblem::new(format!("{STORE_URL}: {reason}"))
@@ -293,16 +314,16 @@ fn open(choice: Choice) -> Result<Arc<dyn TaskStore>, StartError> {
 }
 
 /// What seals the state of synchronous calls.
-fn codec(settings: &Settings, problems: &mut Problems) -> Option<RequestStateCodec> {
+fn codec(settings: &Settings, problems: &mut Problems, warnings: &mut Warnings) -> Option<RequestStateCodec> {
     let ttl = settings.request_state_ttl;
     match &settings.request_state_keys {
         Some(keys) => RequestStateCodec::new(keys.reveal(), ttl)
             .map_err(|error| problems.add(format!("mcp.tasks.request-state.keys: {error}")))
             .ok(),
         None => {
-            tracing::warn!(
+            warnings.add(
                 "mcp.tasks.request-state.keys is not set: the state of calls that ask is sealed with a key of this process \
-                 alone, so they cannot go on after a restart or on another node"
+                 alone, so they cannot go on after a restart or on another node",
             );
             RequestStateCodec::ephemeral(ttl)
                 .map_err(|error| problems.add(format!("the system's random generator fails: {error}")))

@@ -104,6 +104,18 @@ impl Retry {
     }
 }
 
+/// What the work of a [`step`](crate::ToolContext::step) is: a future, as an async block makes one. It is implemented for every
+/// future, and is there for what the compiler says of anything else.
+#[diagnostic::on_unimplemented(
+    message = "the work of a step is async, and `{Self}` is not a future",
+    label = "not a future",
+    note = "write `|| async {{ .. }}`, or `|| async move {{ .. }}`, with the work inside; its value is a `Result`"
+)]
+pub trait StepWork: Future {}
+
+#[diagnostic::do_not_recommend]
+impl<F: Future> StepWork for F {}
+
 /// A piece of work whose result is kept; see [`ToolContext::step`](crate::ToolContext::step).
 #[must_use = "a step that is not awaited does nothing"]
 pub struct Step<T, F, Fut> {
