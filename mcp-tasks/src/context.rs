@@ -280,7 +280,7 @@ impl ToolContext {
         T: serde::Serialize + serde::de::DeserializeOwned,
         E: Into<ToolError>,
         F: FnOnce() -> Fut,
-        Fut: StepWork + Future<Output = Result<T, E>>,
+        Fut: StepWork<T, E>,
     {
         Step::new(self.run.clone(), name, work)
     }
@@ -310,7 +310,7 @@ impl ToolContext {
         T: serde::Serialize + serde::de::DeserializeOwned,
         E: Into<ToolError>,
         F: FnMut() -> Fut,
-        Fut: StepWork + Future<Output = Result<T, E>>,
+        Fut: StepWork<T, E>,
     {
         Step::retrying(self.run.clone(), name, retry, work)
     }

@@ -176,31 +176,27 @@ pub fn boxed<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a
     label = "not an `async fn(&Caller) -> Result<(), Denied>`",
     note = "write `async fn guard(caller: &Caller) -> Result<(), Denied>`"
 )]
-pub trait GuardFunction<'a> {
-    /// What it returns.
-    type Future: Future<Output = Result<(), Denied>>;
-
+pub trait GuardFunction<'a, Fut> {
     /// Asks it.
-    fn ask(&self, caller: &'a Caller) -> Self::Future;
+    fn ask(&self, caller: &'a Caller) -> Fut;
 }
 
 #[diagnostic::do_not_recommend]
-impl<'a, F, Fut> GuardFunction<'a> for F
+impl<'a, F, Fut> GuardFunction<'a, Fut> for F
 where
     F: Fn(&'a Caller) -> Fut,
     Fut: Future<Output = Result<(), Denied>>,
 {
-    type Future = Fut;
-
     fn ask(&self, caller: &'a Caller) -> Fut {
         self(caller)
     }
 }
 
 /// Asks a guard.
-pub fn guarded<'a, G: GuardFunction<'a>>(guard: G, caller: &'a Caller) -> BoxFuture<'a, Result<(), Denied>>
+pub fn guarded<'a, G, Fut>(guard: G, caller: &'a Caller) -> BoxFuture<'a, Result<(), Denied>>
 where
-    G::Future: Send + 'a,
+    G: GuardFunction<'a, Fut>,
+    Fut: Future<Output = Result<(), Denied>> + Send + 'a,
 {
     Box::pin(guard.ask(caller))
 }
