@@ -169,13 +169,14 @@ impl TaskRuntimeBuilder {
     }
 
     /// Fails the start if one of these tools is not there. The linker drops a library of tools that nothing refers to,
-    /// silently; this says so.
+    /// silently; this says so. Without it a server of which no tool is left starts, with a warning.
     pub fn expect_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.expected.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Gives tools a value to share, which they take as `State<T>`. Of two of one type the later one counts.
+    /// Gives tools a value to share, which they take as [`State<T>`](crate::State): the value itself, without an `Arc` around
+    /// it. Of two of one type the later one counts.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.insert(value);
         self
@@ -259,9 +260,8 @@ impl TaskRuntimeBuilder {
         let registry = problems.absorb(registry)?;
         if let Some(registry) = &registry {
             problems.absorb(registry.expect_tools(&self.expected))?;
-            // A program that leaves out what is collected and registers nothing has none on purpose.
-            if registry.is_empty() && !self.without_inventory {
-                warnings.add(NO_TOOLS);
+            if let Some(text) = no_tools(registry, !self.without_inventory) {
+                warnings.add(text);
             }
         }
         let mut seed = [0; 16];
@@ -296,10 +296,14 @@ impl TaskRuntimeBuilder {
     }
 }
 
-/// What the linker did, most likely.
-const NO_TOOLS: &str = "the server has no tools: a library of tools that nothing refers to is left out by the linker, so name it \
-                        in code, as in `use my_tools as _;`; `TaskRuntime::builder().expect_tools([\"..\"])` stops a start \
-                        without them";
+/// What to say of a runtime without tools, which the linker brings about. A program that leaves out what is collected, and
+/// registers nothing, has none on purpose.
+fn no_tools(registry: &Registry, collected: bool) -> Option<&'static str> {
+    (registry.is_empty() && collected).then_some(
+        "there are no tools: a library of tools that nothing refers to is left out by the linker, so name it in code, as in \
+         `use my_tools as _;`; `TaskRuntime::builder().expect_tools([..])` stops a start without them",
+    )
+}
 
 fn store_problem(reason: String) -> StartProblem {
     StartProblem::new(format!("{STORE_URL}: {reason}"))
@@ -329,5 +333,38 @@ fn codec(settings: &Settings, problems: &mut Problems, warnings: &mut Warnings) 
                 .map_err(|error| problems.add(format!("the system's random generator fails: {error}")))
                 .ok()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp_tool;
+
+    #[mcp_tool]
+    async fn one() {}
+
+    fn built(builder: TaskRuntimeBuilder) -> TaskRuntime {
+        let nothing: [(&str, &str); 0] = [];
+        let config = Config::builder().environment(nothing).without_file().build().unwrap();
+        builder.config(config).build().unwrap()
+    }
+
+    #[test]
+    fn a_runtime_without_tools_is_warned_of_unless_it_was_asked_for() {
+        let text = no_tools(&Registry::default(), true).unwrap();
+        assert!(text.contains("use my_tools as _;") && text.contains("expect_tools"));
+        assert_eq!(no_tools(&Registry::default(), false), None);
+        let some = built(TaskRuntime::builder().without_inventory().register::<one>());
+        assert_eq!(no_tools(some.engine.registry(), true), None);
+    }
+
+    #[test]
+    fn the_warnings_of_a_start_are_kept_for_who_has_no_log() {
+        let runtime = built(TaskRuntime::builder().without_inventory());
+        let texts = runtime.warnings.texts();
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(texts[0].contains("mcp.tasks.request-state.keys"));
+        assert!(texts[1].contains("in-memory task store"));
     }
 }

@@ -37,9 +37,10 @@ async fn encode(
     uri: String,
     height: Option<u32>,
     caller: Caller,
-    base: State<String>,
+    State(base): State<String>,
 ) -> Result<Encoded, ToolError> {
     let _ = caller;
+    let base: Arc<String> = base;
     if uri.is_empty() {
         return Err(ToolError::new("no source"));
     }
