@@ -182,7 +182,7 @@
 //!
 //! /// How many titles there are.
 //! #[mcp_tool(read_only)]
-//! async fn titles(catalogue: State<Catalogue>) -> String {
+//! async fn titles(State(catalogue): State<Catalogue>) -> String {
 //!     catalogue.0.len().to_string()
 //! }
 //!
