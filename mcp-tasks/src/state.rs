@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// type does not start. The attribute knows the parameter by the name `State`, so it cannot be renamed on import.
 ///
 /// It can be used as a reference to the value, or taken apart in the parameter: what is inside is the [`Arc`] in which the
-/// server shares the value, to keep or to move into what is spawned.
+/// server shares the value, to keep or to move into what is spawned. `state.0` is that `Arc`, so the own
+/// field `0` of a tuple struct is reached once it is taken apart.
 ///
 /// The application gives the value itself, with [`TaskRuntimeBuilder::state`](crate::TaskRuntimeBuilder::state), and not an
 /// `Arc` of it. What is in an `Arc` already, because other parts of the program share it, is taken as `State<Arc<T>>`.
