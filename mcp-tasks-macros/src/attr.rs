@@ -185,12 +185,52 @@ fn known_key(kind: Kind, meta: &Meta, diag: &mut Diagnostics) -> Option<String> 
         Some((key, _)) => Some((*key).to_owned()),
         None => {
             let accepted: Vec<_> = kind.keys().map(|key| format!("`{key}`")).collect();
+            let meant = key.as_deref().and_then(|key| nearest(key, kind.keys()));
+            let question = meant.map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"));
+            let separator = if meant.is_some() { "" } else { ";" };
             diag.error(
                 meta.path(),
-                format!("unknown key; `#[{}]` takes {}", kind.name(), accepted.join(", ")),
+                format!(
+                    "unknown key{question}{separator} `#[{}]` takes {}",
+                    kind.name(),
+                    accepted.join(", ")
+                ),
             );
             None
         }
+    }
+}
+
+/// The key that was meant, if one is near: it begins so, or a slip of the hand lies between for every three letters.
+fn nearest(written: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let written = written.to_ascii_lowercase();
+    // Less says too little to guess from.
+    if written.len() < 3 {
+        return None;
+    }
+    let distance = |key: &str| match key.starts_with(&written) {
+        true => 0,
+        false => strsim::damerau_levenshtein(&written, key),
+    };
+    known
+        .map(|key| (distance(key), key))
+        .filter(|(distance, key)| *distance <= (written.len().min(key.len()) / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, key)| key)
+}
+
+/// What a text of this key looks like, for whoever wrote something else.
+fn example(key: &str) -> &'static str {
+    match key {
+        "name" => "encode_video",
+        "title" => "Encode a video",
+        "description" => "Encodes a video. Takes minutes.",
+        "ttl" => "PT1H",
+        "poll_interval" => "PT5S",
+        "grace" => "PT2S",
+        "placement" => "any",
+        "version" => "2",
+        _ => "…",
     }
 }
 
@@ -215,7 +255,13 @@ fn literal(meta: &Meta) -> Option<&Lit> {
 
 fn text(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<Text> {
     let Some(Lit::Str(literal)) = literal(meta) else {
-        diag.error(value_of(meta), format!("write `{key} = \"…\"`, with the text itself"));
+        diag.error(
+            value_of(meta),
+            format!(
+                "the value is a text that is written out, in quotes, as in `{key} = \"{}\"`",
+                example(key)
+            ),
+        );
         return None;
     };
     match Template::parse(&literal.value()) {

@@ -305,7 +305,7 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
             fn __mcp_tasks_guard<'a>(
                 __mcp_tasks_caller: &'a #private::Caller,
             ) -> #private::BoxFuture<'a, ::core::result::Result<(), #private::Denied>> {
-                #private::boxed(#guard(__mcp_tasks_caller))
+                #private::guarded(#guard, __mcp_tasks_caller)
             }
         };
         settings.push(quote!(.with_guard(__mcp_tasks_guard)));

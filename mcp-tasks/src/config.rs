@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use mcp_tasks_core::placeholder::env_name;
 
 use crate::settings;
-use crate::start::{Problems, StartError, StartProblem};
+use crate::start::{Problems, StartError, StartProblem, Warnings};
 
 const FILE: &str = "mcp-tasks.toml";
 const FILE_VARIABLE: &str = "MCP_TASKS_CONFIG";
@@ -149,7 +149,12 @@ impl Config {
 
     /// What is wrong with the keys themselves, given all that are used: two that share an environment variable, and
     /// keys of ours in the file that do not exist.
-    pub(crate) fn check_keys<'a>(&self, used: impl IntoIterator<Item = &'a str>, problems: &mut Problems) {
+    pub(crate) fn check_keys<'a>(
+        &self,
+        used: impl IntoIterator<Item = &'a str>,
+        problems: &mut Problems,
+        warnings: &mut Warnings,
+    ) {
         let used: BTreeSet<&str> = used.into_iter().collect();
         let mut names: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for key in &used {
@@ -166,23 +171,22 @@ impl Config {
             let elsewhere = name == FILE_VARIABLE || COMMAND_LINE_VARIABLES.contains(&name.as_str());
             if name.starts_with(&ours) && !elsewhere && !names.contains_key(&name) {
                 // No error: the variable may be meant for another program on the same machine.
-                tracing::warn!(
-                    name,
-                    "an environment variable that looks like a setting is none; is it misspelt?"
-                );
+                warnings.add(format!(
+                    "the environment variable `{name}` looks like a setting and is none; is it misspelt?"
+                ));
             }
         }
         let Some(file) = &self.file else {
             return;
         };
         for (key, entry) in &file.entries {
-            if matches!(entry, Entry::Table) || !key.starts_with(settings::PREFIX) || used.contains(key.as_str()) {
+            if matches!(entry, Entry::Table) || !key.starts_with(settings::NAMESPACE) || used.contains(key.as_str()) {
                 continue;
             }
             let known: Vec<_> = used
                 .iter()
                 .copied()
-                .filter(|key| key.starts_with(settings::PREFIX))
+                .filter(|key| key.starts_with(settings::NAMESPACE))
                 .collect();
             problems.add(format!(
                 "`{key}` in `{}` is no known key; known are `{}`",

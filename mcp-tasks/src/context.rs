@@ -19,7 +19,7 @@ mod step;
 pub use ask::{Asking, ElicitError};
 pub use elicit::Elicited;
 pub use progress::{Counter, Fraction, Gauge, Progress};
-pub use step::{Retry, Step};
+pub use step::{Retry, Step, StepWork};
 
 pub(crate) use progress::ProgressUpdate;
 
@@ -280,7 +280,7 @@ impl ToolContext {
         T: serde::Serialize + serde::de::DeserializeOwned,
         E: Into<ToolError>,
         F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<T, E>>,
+        Fut: StepWork<T, E>,
     {
         Step::new(self.run.clone(), name, work)
     }
@@ -310,7 +310,7 @@ impl ToolContext {
         T: serde::Serialize + serde::de::DeserializeOwned,
         E: Into<ToolError>,
         F: FnMut() -> Fut,
-        Fut: Future<Output = Result<T, E>>,
+        Fut: StepWork<T, E>,
     {
         Step::retrying(self.run.clone(), name, retry, work)
     }

@@ -182,7 +182,7 @@
 //!
 //! /// How many titles there are.
 //! #[mcp_tool(read_only)]
-//! async fn titles(catalogue: State<Catalogue>) -> String {
+//! async fn titles(State(catalogue): State<Catalogue>) -> String {
 //!     catalogue.0.len().to_string()
 //! }
 //!
@@ -317,7 +317,9 @@ pub use crate::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invali
 pub use crate::caller::{Caller, Denied, Guard};
 pub use crate::clock::{Clock, SystemClock, Timer};
 pub use crate::config::{Config, ConfigBuilder};
-pub use crate::context::{Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, ToolContext};
+pub use crate::context::{
+    Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, StepWork, ToolContext,
+};
 pub use crate::descriptor::{
     OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
 };

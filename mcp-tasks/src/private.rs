@@ -170,6 +170,37 @@ pub fn boxed<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a
     Box::pin(future)
 }
 
+/// What `guard = path` names. The future's being `Send` is no part of it, so that the compiler can say why one is not.
+#[diagnostic::on_unimplemented(
+    message = "this cannot be the guard of a tool",
+    label = "not an `async fn(&Caller) -> Result<(), Denied>`",
+    note = "write `async fn guard(caller: &Caller) -> Result<(), Denied>`"
+)]
+pub trait GuardFunction<'a, Fut> {
+    /// Asks it.
+    fn ask(&self, caller: &'a Caller) -> Fut;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, F, Fut> GuardFunction<'a, Fut> for F
+where
+    F: Fn(&'a Caller) -> Fut,
+    Fut: Future<Output = Result<(), Denied>>,
+{
+    fn ask(&self, caller: &'a Caller) -> Fut {
+        self(caller)
+    }
+}
+
+/// Asks a guard.
+pub fn guarded<'a, G, Fut>(guard: G, caller: &'a Caller) -> BoxFuture<'a, Result<(), Denied>>
+where
+    G: GuardFunction<'a, Fut>,
+    Fut: Future<Output = Result<(), Denied>> + Send + 'a,
+{
+    Box::pin(guard.ask(caller))
+}
+
 /// Runs a function that is not async where it may block. Its panic goes on in the caller.
 ///
 /// A blocking function cannot be stopped: dropping the future leaves it running to its end, its result unused.

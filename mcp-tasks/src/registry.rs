@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::descriptor::{ToolDescriptor, ToolKind};
 use crate::schema::{InputSchema, OutputSchema};
 use crate::settings::{self, Settings};
-use crate::start::{Problems, StartError};
+use crate::start::{Problems, StartError, Warnings};
 use crate::state::StateMap;
 
 /// All tools of a server, in the order of their names.
@@ -102,6 +102,7 @@ impl Registry {
         use_inventory: bool,
         config: &Config,
         states: &StateMap,
+        warnings: &mut Warnings,
     ) -> Result<Self, StartError> {
         let mut problems = Problems::default();
         let settings = problems.absorb(Settings::read(config))?;
@@ -135,7 +136,7 @@ impl Registry {
                 )),
             }
         }
-        config.check_keys(keys.iter().map(String::as_str), &mut problems);
+        config.check_keys(keys.iter().map(String::as_str), &mut problems, warnings);
         problems.finish()?;
         Ok(Self { tools })
     }
@@ -324,12 +325,26 @@ impl Reader<'_> {
 
     fn states(&mut self, states: &StateMap) {
         for state in self.descriptor.states() {
-            if !states.contains(state.type_id()) {
-                self.problem(&format!(
-                    "it takes `State<{0}>` and the server has no `{0}`; give it one with `TaskRuntime::builder().state(..)`",
-                    state.type_name()
-                ));
+            if states.contains(state.type_id()) {
+                continue;
             }
+            let wanted = state.type_name();
+            if states.contains(state.shared_type_id()) {
+                self.problem(&format!(
+                    "it takes `State<{wanted}>` and the server has an `Arc<{wanted}>`; give \
+                     `TaskRuntime::builder().state(..)` the value itself, which `State` shares, or take \
+                     `State<Arc<{wanted}>>`"
+                ));
+                continue;
+            }
+            let there = match states.type_names().as_slice() {
+                [] => "it has no state at all".to_owned(),
+                names => format!("what it has is `{}`", names.join("`, `")),
+            };
+            self.problem(&format!(
+                "it takes `State<{wanted}>` and the server has no `{wanted}`, {there}; give it one with \
+                 `TaskRuntime::builder().state(..)`"
+            ));
         }
     }
 

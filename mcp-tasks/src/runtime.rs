@@ -18,7 +18,7 @@ use crate::engine::{Engine, error_chain};
 use crate::registry::Registry;
 use crate::request_state::RequestStateCodec;
 use crate::settings::{STORE_URL, Settings, WORK};
-use crate::start::{Problems, StartError, StartProblem};
+use crate::start::{Problems, StartError, StartProblem, Warnings};
 use crate::state::StateMap;
 use crate::store::Choice;
 use crate::task_server::{NoHandler, TaskServer};
@@ -43,6 +43,8 @@ pub(crate) type PrincipalHook = Arc<dyn Fn(&http::request::Parts) -> Option<Prin
 #[derive(Clone)]
 pub struct TaskRuntime {
     pub(crate) engine: Engine,
+    /// What the start warned of.
+    pub(crate) warnings: Arc<Warnings>,
     #[cfg(feature = "http")]
     pub(crate) principal: Option<PrincipalHook>,
 }
@@ -167,13 +169,14 @@ impl TaskRuntimeBuilder {
     }
 
     /// Fails the start if one of these tools is not there. The linker drops a library of tools that nothing refers to,
-    /// silently; this says so.
+    /// silently; this says so. Without it a server of which no tool is left starts, with a warning.
     pub fn expect_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.expected.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Gives tools a value to share, which they take as `State<T>`. Of two of one type the later one counts.
+    /// Gives tools a value to share, which they take as [`State<T>`](crate::State): the value itself, without an `Arc` around
+    /// it. Of two of one type the later one counts.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.insert(value);
         self
@@ -228,6 +231,7 @@ impl TaskRuntimeBuilder {
             None => Config::from_env()?,
         };
         let mut problems = Problems::default();
+        let mut warnings = Warnings::default();
         let settings = problems.absorb(Settings::read(&config))?;
         // A store that is given in code is not looked for elsewhere. The chosen one is opened last, so that a server that
         // cannot start leaves no file behind.
@@ -246,25 +250,36 @@ impl TaskRuntimeBuilder {
                  store that they share"
             ));
         }
-        let registry = Registry::collect(self.tools, !self.without_inventory, &config, &self.states);
+        let registry = Registry::collect(
+            self.tools,
+            !self.without_inventory,
+            &config,
+            &self.states,
+            &mut warnings,
+        );
         let registry = problems.absorb(registry)?;
         if let Some(registry) = &registry {
             problems.absorb(registry.expect_tools(&self.expected))?;
+            if let Some(text) = no_tools(registry, !self.without_inventory) {
+                warnings.add(text);
+            }
         }
         let mut seed = [0; 16];
         if let Err(error) = getrandom::fill(&mut seed) {
             problems.add(format!("the system's random generator fails: {error}"));
         }
-        let request_state = settings.as_ref().and_then(|settings| codec(settings, &mut problems));
+        let request_state = settings
+            .as_ref()
+            .and_then(|settings| codec(settings, &mut problems, &mut warnings));
         let checked = settings.zip(registry).zip(request_state);
         let ((settings, registry), request_state) = problems.finish_with(checked)?;
         let store = match (self.store, choice) {
             (Some(store), _) => store,
             (None, Some(choice)) => open(choice)?,
             (None, None) => {
-                tracing::warn!(
+                warnings.add(
                     "using the in-memory task store: tasks are lost when this process ends, and no other node sees them; \
-                     set mcp.tasks.store.url to a durable store for anything that must survive"
+                     set mcp.tasks.store.url to a durable store for anything that must survive",
                 );
                 Arc::new(MemoryStore::new())
             }
@@ -274,10 +289,20 @@ impl TaskRuntimeBuilder {
         let seed = u128::from_be_bytes(seed);
         Ok(TaskRuntime {
             engine: Engine::new(store, registry, states, settings, request_state, clock, seed),
+            warnings: Arc::new(warnings),
             #[cfg(feature = "http")]
             principal: self.principal,
         })
     }
+}
+
+/// What to say of a runtime without tools, which the linker brings about. A program that leaves out what is collected, and
+/// registers nothing, has none on purpose.
+fn no_tools(registry: &Registry, collected: bool) -> Option<&'static str> {
+    (registry.is_empty() && collected).then_some(
+        "there are no tools: a library of tools that nothing refers to is left out by the linker, so name it in code, as in \
+         `use my_tools as _;`; `TaskRuntime::builder().expect_tools([..])` stops a start without them",
+    )
 }
 
 fn store_problem(reason: String) -> StartProblem {
@@ -293,20 +318,53 @@ fn open(choice: Choice) -> Result<Arc<dyn TaskStore>, StartError> {
 }
 
 /// What seals the state of synchronous calls.
-fn codec(settings: &Settings, problems: &mut Problems) -> Option<RequestStateCodec> {
+fn codec(settings: &Settings, problems: &mut Problems, warnings: &mut Warnings) -> Option<RequestStateCodec> {
     let ttl = settings.request_state_ttl;
     match &settings.request_state_keys {
         Some(keys) => RequestStateCodec::new(keys.reveal(), ttl)
             .map_err(|error| problems.add(format!("mcp.tasks.request-state.keys: {error}")))
             .ok(),
         None => {
-            tracing::warn!(
+            warnings.add(
                 "mcp.tasks.request-state.keys is not set: the state of calls that ask is sealed with a key of this process \
-                 alone, so they cannot go on after a restart or on another node"
+                 alone, so they cannot go on after a restart or on another node",
             );
             RequestStateCodec::ephemeral(ttl)
                 .map_err(|error| problems.add(format!("the system's random generator fails: {error}")))
                 .ok()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp_tool;
+
+    #[mcp_tool]
+    async fn one() {}
+
+    fn built(builder: TaskRuntimeBuilder) -> TaskRuntime {
+        let nothing: [(&str, &str); 0] = [];
+        let config = Config::builder().environment(nothing).without_file().build().unwrap();
+        builder.config(config).build().unwrap()
+    }
+
+    #[test]
+    fn a_runtime_without_tools_is_warned_of_unless_it_was_asked_for() {
+        let text = no_tools(&Registry::default(), true).unwrap();
+        assert!(text.contains("use my_tools as _;") && text.contains("expect_tools"));
+        assert_eq!(no_tools(&Registry::default(), false), None);
+        let some = built(TaskRuntime::builder().without_inventory().register::<one>());
+        assert_eq!(no_tools(some.engine.registry(), true), None);
+    }
+
+    #[test]
+    fn the_warnings_of_a_start_are_kept_for_who_has_no_log() {
+        let runtime = built(TaskRuntime::builder().without_inventory());
+        let texts = runtime.warnings.texts();
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(texts[0].contains("mcp.tasks.request-state.keys"));
+        assert!(texts[1].contains("in-memory task store"));
     }
 }

@@ -35,6 +35,9 @@ mod signal;
 mod stdio;
 #[cfg(any(feature = "http", feature = "stdio"))]
 mod subscription;
+mod voice;
+
+use voice::Voice;
 
 /// How long a stopping server waits for calls and executions that are under way: long enough for ordinary calls to end,
 /// short enough that whoever stopped it is not made to reach for `kill -9`.
@@ -125,6 +128,7 @@ pub struct Server<H = NoHandler> {
     #[cfg(feature = "http")]
     http: http::HttpOptions,
     on_ready: Option<Ready>,
+    voice: Voice,
 }
 
 impl<H> fmt::Debug for Server<H> {
@@ -193,6 +197,7 @@ impl<H: ServerHandler> Server<H> {
             #[cfg(feature = "http")]
             http: http::HttpOptions::default(),
             on_ready: None,
+            voice: Voice::default(),
         }
     }
 
@@ -226,9 +231,14 @@ impl<H: ServerHandler> Server<H> {
     /// Before it takes requests it asks the task store once, so that a server whose store is not there does not look as if
     /// it worked.
     ///
+    /// Warnings and the address go to the log, through `tracing`. A program that has set no subscriber of it when this is
+    /// called has no log; the warnings of the start and the address are then written to stderr, once, and nothing more.
+    /// stdout is the client's where the transport is stdio, and is never written to.
+    ///
     /// # Errors
-    /// When the task store cannot be used, the address cannot be listened on, or the transport breaks.
-    pub async fn serve(self) -> Result<()> {
+    /// When hosts or origins given in code are none, the task store cannot be used, the address cannot be listened on, or the transport breaks.
+    pub async fn serve(mut self) -> Result<()> {
+        self.voice = Voice::unless_logged();
         let stop = CancellationToken::new();
         signal::cancel_on_signal(stop.clone());
         self.serve_until(stop).await
@@ -240,14 +250,22 @@ impl<H: ServerHandler> Server<H> {
     /// As [`serve`](Self::serve).
     pub async fn serve_until(mut self, stop: CancellationToken) -> Result<()> {
         let runtime = self.runtime.clone();
+        for warning in runtime.warnings.texts() {
+            self.voice.say(warning);
+        }
         tokio::select! {
             checked = runtime.check_store() => checked.map_err(|source| Error::Store { source })?,
             () = stop.cancelled() => return Ok(()),
         }
         let ready = self.on_ready.take();
         let engine = runtime.engine.clone();
+        let (voice, transport) = (self.voice, engine.settings().transport);
         let ready = move |place: &str| {
             tracing::info!(place, "serving");
+            // Whoever started a server on stdio knows where it is.
+            if transport == Transport::Http {
+                voice.say(format_args!("serving at {place}"));
+            }
             engine.start_background();
             if let Some(ready) = ready {
                 ready(place);

@@ -9,8 +9,13 @@ use crate::config::Config;
 use crate::request_state::RequestStateCodec;
 use crate::start::{Problems, StartError};
 
+pub(crate) mod allowed;
+
 /// Every key of the server itself begins with it.
 pub(crate) const PREFIX: &str = "mcp.tasks.";
+
+/// What else begins with this in a file is a key of the server that is misspelt, such as `mcp.task.lease`.
+pub(crate) const NAMESPACE: &str = "mcp.";
 
 pub(crate) const DEFAULT_TTL: &str = "mcp.tasks.default-ttl";
 pub(crate) const DEFAULT_POLL_INTERVAL: &str = "mcp.tasks.default-poll-interval";
@@ -94,8 +99,8 @@ impl fmt::Debug for Secret {
 /// | `mcp.tasks.work` | `true` | `false` leaves every task to other nodes of the deployment |
 /// | `mcp.tasks.transport` | `http` | or `stdio` |
 /// | `mcp.tasks.http.addr` | `127.0.0.1:8080` | host and port |
-/// | `mcp.tasks.http.allowed-hosts` | loopback | `Host` headers that are served, comma-separated |
-/// | `mcp.tasks.http.allowed-origins` | loopback | `Origin` headers that are served, comma-separated |
+/// | `mcp.tasks.http.allowed-hosts` | loopback | `Host` headers that are served, comma-separated, as `tools.example.com` or with a port; the list replaces the loopback names |
+/// | `mcp.tasks.http.allowed-origins` | loopback | `Origin` headers that are served, comma-separated, as `https://app.example.com`, with a port or `:*` for any; the list replaces the loopback pages |
 /// | `mcp.tasks.http.front` | `true` | answer what is asked of tasks in front of rmcp; `false` leaves all to rmcp |
 /// | `mcp.tasks.http.require-name` | `true` | refuse `tasks/*` without the `Mcp-Name` header |
 /// | `mcp.tasks.http.session-timeout` | `PT5M` | how long a session of 2025-11-25 is kept while it has no stream open |
@@ -125,7 +130,7 @@ pub struct Settings {
     pub http_addr: String,
     /// `mcp.tasks.http.allowed-hosts`.
     pub http_allowed_hosts: Option<Vec<String>>,
-    /// `mcp.tasks.http.allowed-origins`.
+    /// `mcp.tasks.http.allowed-origins`, each with its port.
     pub http_allowed_origins: Option<Vec<String>>,
     /// `mcp.tasks.http.front`.
     pub http_front: bool,
@@ -183,8 +188,8 @@ impl Settings {
             Ok(0) | Err(_) => Err("write a whole number of at least 1"),
             Ok(most) => Ok(most),
         });
-        let http_allowed_hosts = reader.optional(HTTP_ALLOWED_HOSTS, list);
-        let http_allowed_origins = reader.optional(HTTP_ALLOWED_ORIGINS, list);
+        let http_allowed_hosts = reader.optional(HTTP_ALLOWED_HOSTS, |text| list(text, allowed::host));
+        let http_allowed_origins = reader.optional(HTTP_ALLOWED_ORIGINS, |text| list(text, allowed::origin));
         let store_url = reader.optional(STORE_URL, secret);
         let store_key_prefix = reader.parsed(STORE_KEY_PREFIX, crate::store::defaults::PREFIX, |text| {
             if text.is_empty() {
@@ -251,13 +256,28 @@ fn sealing_keys(text: &str) -> Result<Secret, String> {
     Ok(Secret(text.to_owned()))
 }
 
-fn list(text: &str) -> Result<Vec<String>, &'static str> {
-    let items: Vec<String> = text.split(',').map(|item| item.trim().to_owned()).collect();
-    if items.iter().any(String::is_empty) {
+fn list(text: &str, item: impl Fn(&str) -> Result<String, String>) -> Result<Vec<String>, String> {
+    let items: Vec<&str> = text.split(',').map(str::trim).collect();
+    if items.iter().any(|item| item.is_empty()) {
         // An empty list would let every host in, which nobody should ask for by accident.
-        return Err("write one or more, separated by commas");
+        return Err("write one or more, separated by commas".to_owned());
     }
-    Ok(items)
+    checked(items, item)
+}
+
+/// All items as `item` reads them, or what is wrong with those that it refuses.
+pub(crate) fn checked<T: AsRef<str>>(
+    items: impl IntoIterator<Item = T>,
+    item: impl Fn(&str) -> Result<String, String>,
+) -> Result<Vec<String>, String> {
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    for text in items {
+        match item(text.as_ref()) {
+            Ok(text) => good.push(text),
+            Err(error) => bad.push(error),
+        }
+    }
+    if bad.is_empty() { Ok(good) } else { Err(bad.join("; ")) }
 }
 
 fn limit(text: &str) -> Result<u64, &'static str> {

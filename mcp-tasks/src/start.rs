@@ -82,6 +82,22 @@ impl fmt::Display for StartProblem {
     }
 }
 
+/// What an operator should know of a start that goes on. It is logged at once, and kept for a program that has no log.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Warnings(Vec<String>);
+
+impl Warnings {
+    pub(crate) fn add(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        tracing::warn!("{text}");
+        self.0.push(text);
+    }
+
+    pub(crate) fn texts(&self) -> &[String] {
+        &self.0
+    }
+}
+
 /// Collects problems, so that no check hides behind another.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<StartProblem>);

@@ -11,6 +11,13 @@ use std::sync::Arc;
 /// It is no argument of the tool and not in its schema. Cloning it shares the value. A server without a value of the
 /// type does not start. The attribute knows the parameter by the name `State`, so it cannot be renamed on import.
 ///
+/// It can be used as a reference to the value, or taken apart in the parameter: what is inside is the [`Arc`] in which the
+/// server shares the value, to keep or to move into what is spawned. `state.0` is that `Arc`, so the own
+/// field `0` of a tuple struct is reached once it is taken apart.
+///
+/// The application gives the value itself, with [`TaskRuntimeBuilder::state`](crate::TaskRuntimeBuilder::state), and not an
+/// `Arc` of it. What is in an `Arc` already, because other parts of the program share it, is taken as `State<Arc<T>>`.
+///
 /// ```standalone_crate
 /// use mcp_tasks::{State, mcp_tool};
 ///
@@ -22,8 +29,19 @@ use std::sync::Arc;
 /// async fn count(catalogue: State<Catalogue>) -> String {
 ///     catalogue.titles.len().to_string()
 /// }
+///
+/// #[mcp_tool]
+/// async fn first(State(catalogue): State<Catalogue>) -> String {
+///     let catalogue: std::sync::Arc<Catalogue> = catalogue;
+///     catalogue.titles.first().cloned().unwrap_or_default()
+/// }
+/// # let catalogue = Catalogue { titles: Vec::new() };
+/// # let runtime = mcp_tasks::TaskRuntime::builder().state(catalogue).build()?;
+/// # drop(runtime);
+/// # Ok::<(), mcp_tasks::StartError>(())
 /// ```
-pub struct State<T>(Arc<T>);
+#[expect(clippy::exhaustive_structs, reason = "made to be taken apart in a parameter")]
+pub struct State<T>(pub Arc<T>);
 
 impl<T> State<T> {
     /// Shares a value, for calling a tool's function from a test.
@@ -63,7 +81,14 @@ impl<T: fmt::Debug> fmt::Debug for State<T> {
 /// What the application gave, by type.
 #[derive(Clone, Default)]
 pub(crate) struct StateMap {
-    values: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    values: HashMap<TypeId, Shared>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    /// For messages.
+    type_name: &'static str,
+    value: Arc<dyn Any + Send + Sync>,
 }
 
 impl StateMap {
@@ -74,16 +99,24 @@ impl StateMap {
 
     /// Gives a value the application keeps sharing.
     pub(crate) fn insert_shared<T: Send + Sync + 'static>(&mut self, value: Arc<T>) {
-        self.values.insert(TypeId::of::<T>(), value);
+        let type_name = std::any::type_name::<T>();
+        self.values.insert(TypeId::of::<T>(), Shared { type_name, value });
     }
 
     pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Option<State<T>> {
-        let value = Arc::clone(self.values.get(&TypeId::of::<T>())?);
+        let value = Arc::clone(&self.values.get(&TypeId::of::<T>())?.value);
         value.downcast().ok().map(State)
     }
 
     pub(crate) fn contains(&self, type_id: TypeId) -> bool {
         self.values.contains_key(&type_id)
+    }
+
+    /// The names of the types that are there, in their order.
+    pub(crate) fn type_names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.values.values().map(|shared| shared.type_name).collect();
+        names.sort_unstable();
+        names
     }
 }
 

@@ -62,21 +62,33 @@ async fn a_foreign_origin_or_host_is_forbidden() {
 async fn configured_hosts_and_origins_are_served() {
     let wire = Wire::http_with(&[
         ("MCP_TASKS_HTTP_ALLOWED_HOSTS", "tasks.example, tasks.example:8443"),
-        ("MCP_TASKS_HTTP_ALLOWED_ORIGINS", "https://app.example:443"),
+        (
+            "MCP_TASKS_HTTP_ALLOWED_ORIGINS",
+            "https://app.example:443, https://plain.example, https://any.example:*",
+        ),
     ])
     .await;
     let headers = wire.headers("server/discover", None);
     assert_eq!(status(&wire, headers.clone()).await, 403);
     let headers = with(&headers, "host", "tasks.example");
     assert_eq!(status(&wire, headers.clone()).await, 200);
-    assert_eq!(
-        status(&wire, with(&headers, "origin", "https://app.example")).await,
-        200
-    );
-    assert_eq!(
-        status(&wire, with(&headers, "origin", "http://localhost:6274")).await,
-        403
-    );
+    // RFC 6454, section 4: an origin without a port has that of its scheme.
+    for origin in [
+        "https://app.example",
+        "https://plain.example",
+        "https://plain.example:443",
+        "https://any.example:8443",
+    ] {
+        assert_eq!(status(&wire, with(&headers, "origin", origin)).await, 200, "{origin}");
+    }
+    for origin in [
+        "http://localhost:6274",
+        "https://plain.example:8443",
+        "http://plain.example",
+    ] {
+        assert_eq!(status(&wire, with(&headers, "origin", origin)).await, 403, "{origin}");
+    }
+    assert!(!wire.fixture.log().contains("without a port"), "{}", wire.fixture.log());
 }
 
 /// 2026-07-28, "Backward Compatibility": the GET stream and sessions are gone.

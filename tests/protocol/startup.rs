@@ -45,6 +45,50 @@ async fn a_poll_interval_beyond_the_ttl_names_both() {
     assert!(exit.log.contains("`configured`"), "{}", exit.log);
 }
 
+/// Hosts and origins that no request can have would be a server that refuses everything.
+#[tokio::test]
+async fn hosts_and_origins_that_cannot_match_stop_the_start() {
+    let exit = Fixture::refused(&[
+        ("MCP_TASKS_HTTP_ALLOWED_HOSTS", "https://x.example"),
+        ("MCP_TASKS_HTTP_ALLOWED_ORIGINS", "app.example"),
+    ])
+    .await;
+    assert_eq!(exit.code, Some(1));
+    for words in [
+        "a host has no scheme or path: write `x.example`",
+        "an origin has a scheme: write `https://app.example`",
+    ] {
+        assert!(exit.log.contains(words), "{words}: {}", exit.log);
+    }
+}
+
+/// A program without a subscriber still says what a start has to say, on stderr: once, and nothing after it.
+#[tokio::test]
+async fn warnings_and_the_address_are_on_stderr_where_there_is_no_log() {
+    let quiet = ("FIXTURE_NO_LOG", "1");
+    let misspelt = ("MCP_TASKS_LEESE", "PT1M");
+    let fixture = Fixture::http(&[quiet, misspelt]).await;
+    let url = fixture.url().to_owned();
+    fixture.signal("TERM").await;
+    let log = fixture.exit().await.log;
+    let lines: Vec<&str> = log.lines().collect();
+    let [keys, variable, serving] = lines.as_slice() else {
+        panic!("three lines: {log}")
+    };
+    assert!(
+        variable.contains("`MCP_TASKS_LEESE`") || keys.contains("`MCP_TASKS_LEESE`"),
+        "{log}"
+    );
+    assert!(log.contains("mcp.tasks.request-state.keys"), "{log}");
+    assert_eq!(*serving, format!("mcp-tasks: serving at {url}"));
+
+    let logged = Fixture::http(&[misspelt]).await;
+    logged.signal("TERM").await;
+    let log = logged.exit().await.log;
+    assert_eq!(log.matches("`MCP_TASKS_LEESE`").count(), 1, "{log}");
+    assert!(!log.contains("mcp-tasks: "), "{log}");
+}
+
 /// Values that are right take effect.
 #[tokio::test]
 async fn good_values_of_placeholders_take_effect() {

@@ -14,7 +14,7 @@ struct Gate(Arc<Semaphore>);
 
 /// Ends when it is let through.
 #[mcp_task]
-async fn gated(gate: State<Gate>) -> Result<String, ToolError> {
+async fn gated(State(gate): State<Gate>) -> Result<String, ToolError> {
     gate.0.acquire().await?.forget();
     Ok("done".to_owned())
 }

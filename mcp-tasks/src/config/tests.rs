@@ -83,12 +83,51 @@ fn a_missing_file_is_an_error_only_if_it_was_asked_for() {
 #[test]
 fn an_unknown_key_of_ours_in_the_file_is_refused() {
     let mut problems = Problems::default();
-    with_file("[mcp.tasks]\ndefault_ttl = \"PT1H\"").check_keys(settings::KEYS, &mut problems);
+    let mut warnings = Warnings::default();
+    with_file("[mcp.tasks]\ndefault_ttl = \"PT1H\"").check_keys(settings::KEYS, &mut problems, &mut warnings);
     let error = problems.finish().unwrap_err().to_string();
     assert!(
         error.contains("`mcp.tasks.default_ttl`") && error.contains("`mcp.tasks.default-ttl`"),
         "{error}"
     );
+}
+
+#[test]
+fn a_misspelt_table_of_ours_in_the_file_is_refused_unless_a_placeholder_uses_it() {
+    let check = |text: &str, used: &[&str]| {
+        let mut problems = Problems::default();
+        with_file(text).check_keys(used.iter().copied(), &mut problems, &mut Warnings::default());
+        problems.finish()
+    };
+    let text = "[mcp.task]\nlease = \"PT1M\"\n[mcpserver]\nlease = 1\n[video]\nttl = 1";
+    let error = check(text, &settings::KEYS).unwrap_err();
+    assert_eq!(error.problems().len(), 1, "{error}");
+    let error = error.to_string();
+    assert!(
+        error.contains("`mcp.task.lease`") && error.contains("`mcp.tasks.lease`"),
+        "{error}"
+    );
+    assert!(check(text, &["mcp.task.lease"]).is_ok());
+}
+
+#[test]
+fn a_variable_that_looks_like_a_setting_is_warned_of_and_stops_nothing() {
+    let mut config = with_file("");
+    let variables = [
+        "MCP_TASKS_LEESE",
+        "MCP_TASKS_LEASE",
+        "MCP_TASKS_CONFIG",
+        "MCP_TASKS_TOKEN",
+        "LEESE",
+    ];
+    config.environment = Environment::Given(variables.map(|name| (name.to_owned(), "x".into())).into());
+    let (mut problems, mut warnings) = (Problems::default(), Warnings::default());
+    config.check_keys(settings::KEYS, &mut problems, &mut warnings);
+    assert!(problems.finish().is_ok());
+    let [warning] = warnings.texts() else {
+        panic!("{warnings:?}")
+    };
+    assert!(warning.contains("`MCP_TASKS_LEESE`"), "{warning}");
 }
 
 #[test]

@@ -104,6 +104,18 @@ impl Retry {
     }
 }
 
+/// What the work of a [`step`](crate::ToolContext::step) is: a future of a `Result`, as an async block makes one. It is
+/// implemented for every such future, and is there for what the compiler says of anything else.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the work of a step",
+    label = "not a future of a `Result`",
+    note = "write `|| async {{ .. }}` or `|| async move {{ .. }}` with the work inside, and let it end with a `Result`, as in `Ok::<_, ToolError>(value)`"
+)]
+pub trait StepWork<T, E>: Future<Output = Result<T, E>> {}
+
+#[diagnostic::do_not_recommend]
+impl<T, E, F: Future<Output = Result<T, E>>> StepWork<T, E> for F {}
+
 /// A piece of work whose result is kept; see [`ToolContext::step`](crate::ToolContext::step).
 #[must_use = "a step that is not awaited does nothing"]
 pub struct Step<T, F, Fut> {

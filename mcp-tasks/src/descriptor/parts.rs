@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::sync::Arc;
 
 /// Where a tool stands in the source; shown as `file:line`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +55,7 @@ impl fmt::Display for SourceLocation {
 pub struct StateRequirement {
     // Functions, because `TypeId::of` is no `const fn` on the oldest supported compiler.
     type_id: fn() -> TypeId,
+    shared_type_id: fn() -> TypeId,
     type_name: fn() -> &'static str,
 }
 
@@ -63,6 +65,7 @@ impl StateRequirement {
     pub const fn of<T: Send + Sync + 'static>() -> Self {
         Self {
             type_id: TypeId::of::<T>,
+            shared_type_id: TypeId::of::<Arc<T>>,
             type_name: std::any::type_name::<T>,
         }
     }
@@ -71,6 +74,11 @@ impl StateRequirement {
     #[must_use]
     pub fn type_id(&self) -> TypeId {
         (self.type_id)()
+    }
+
+    /// The `Arc` of the type, which is another type: whoever gave one has a value and no state of this type.
+    pub(crate) fn shared_type_id(&self) -> TypeId {
+        (self.shared_type_id)()
     }
 
     /// The name of the type, for messages.

@@ -37,9 +37,10 @@ async fn encode(
     uri: String,
     height: Option<u32>,
     caller: Caller,
-    base: State<String>,
+    State(base): State<String>,
 ) -> Result<Encoded, ToolError> {
     let _ = caller;
+    let base: Arc<String> = base;
     if uri.is_empty() {
         return Err(ToolError::new("no source"));
     }
@@ -115,8 +116,17 @@ fn config(values: &[(&str, &str)]) -> Config {
         .unwrap()
 }
 
+fn collect(
+    tools: Vec<ToolDescriptor>,
+    use_inventory: bool,
+    config: &Config,
+    states: &StateMap,
+) -> Result<Registry, StartError> {
+    Registry::collect(tools, use_inventory, config, states, &mut Warnings::default())
+}
+
 fn registry(values: &[(&str, &str)]) -> Result<Registry, StartError> {
-    Registry::collect(TOOLS.to_vec(), false, &config(values), &states())
+    collect(TOOLS.to_vec(), false, &config(values), &states())
 }
 
 fn invocation(arguments: Value) -> Invocation {
@@ -249,7 +259,7 @@ fn tools_are_collected_at_link_time_and_one_that_comes_both_ways_is_one() {
     known.sort_unstable();
     assert!(known.contains(&"encode") && known.contains(&"not_an_object"));
     // Those of the tests below that stop a start are collected too, so it fails; but no tool is its own double.
-    let error = Registry::collect(TOOLS.to_vec(), true, &config(&[]), &states()).unwrap_err();
+    let error = collect(TOOLS.to_vec(), true, &config(&[]), &states()).unwrap_err();
     let doubles = lines(error)
         .into_iter()
         .filter(|line| line.contains("two tools"))
@@ -259,7 +269,7 @@ fn tools_are_collected_at_link_time_and_one_that_comes_both_ways_is_one() {
 
 #[test]
 fn arguments_that_are_no_object_stop_the_start() {
-    let error = Registry::collect(vec![not_an_object::TOOL], false, &config(&[]), &states()).unwrap_err();
+    let error = collect(vec![not_an_object::TOOL], false, &config(&[]), &states()).unwrap_err();
     let lines = lines(error);
     assert!(
         lines[0].contains("not_an_object") && lines[0].contains("`type` \"array\""),
@@ -269,11 +279,11 @@ fn arguments_that_are_no_object_stop_the_start() {
 
 #[test]
 fn a_macro_can_write_tools_and_two_of_one_name_are_two_though_they_stand_in_one_place() {
-    let registry = Registry::collect(vec![first::TOOL], false, &config(&[]), &states()).unwrap();
+    let registry = collect(vec![first::TOOL], false, &config(&[]), &states()).unwrap();
     let schema = registry.get("stamped").unwrap().model.input_schema.clone();
     assert_eq!(schema["properties"].as_object().unwrap().len(), 1);
     let tools = vec![first::TOOL, second::TOOL];
-    assert!(Registry::collect(tools, false, &config(&[]), &states()).is_err());
+    assert!(collect(tools, false, &config(&[]), &states()).is_err());
 }
 
 mod double {
@@ -284,7 +294,7 @@ mod double {
 #[test]
 fn two_tools_of_one_name_stop_the_start_and_both_places_are_named() {
     let tools = vec![encode::TOOL, double::again::TOOL];
-    let error = Registry::collect(tools, false, &config(&[]), &states()).unwrap_err();
+    let error = collect(tools, false, &config(&[]), &states()).unwrap_err();
     let lines = lines(error);
     for tool in [encode::TOOL, double::again::TOOL] {
         assert!(lines[0].contains(&tool.source().to_string()), "{lines:?}");
@@ -312,7 +322,7 @@ fn all_problems_of_a_start_come_at_once() {
         ("video-ttl", "x"),
     ];
     let tools = vec![encode::TOOL, not_an_object::TOOL];
-    let error = Registry::collect(tools, false, &config(&values), &StateMap::default()).unwrap_err();
+    let error = collect(tools, false, &config(&values), &StateMap::default()).unwrap_err();
     let text = error.to_string();
     for word in ["pigeon", "soon", "State<alloc::string::String>", "not_an_object"] {
         assert!(text.contains(word), "{text}");
@@ -321,11 +331,38 @@ fn all_problems_of_a_start_come_at_once() {
 }
 
 #[test]
+fn a_state_that_is_not_there_is_told_from_one_that_was_given_in_an_arc() {
+    let refused = |states: &StateMap| {
+        collect(vec![encode::TOOL], false, &config(&[]), states)
+            .unwrap_err()
+            .to_string()
+    };
+    let none = refused(&StateMap::default());
+    assert!(none.contains("it has no state at all"), "{none}");
+
+    let mut states = StateMap::default();
+    states.insert(7_u8);
+    states.insert(7_u64);
+    let others = refused(&states);
+    assert!(others.contains("what it has is `u64`, `u8`"), "{others}");
+
+    states.insert(Arc::new("store:".to_owned()));
+    let shared = refused(&states);
+    for words in [
+        "the server has an `Arc<alloc::string::String>`",
+        "the value itself, which `State` shares",
+        "`State<Arc<alloc::string::String>>`",
+    ] {
+        assert!(shared.contains(words), "{words}: {shared}");
+    }
+}
+
+#[test]
 fn a_default_poll_interval_gives_way_to_a_shorter_ttl() {
     #[mcp_task(ttl = "PT1S")]
     async fn short() {}
 
-    let registry = Registry::collect(vec![short::TOOL], false, &config(&[]), &states()).unwrap();
+    let registry = collect(vec![short::TOOL], false, &config(&[]), &states()).unwrap();
     assert_eq!(registry.get("short").unwrap().poll_interval, Duration::from_secs(1));
 }
 
@@ -334,7 +371,7 @@ fn two_keys_with_one_environment_variable_stop_the_start() {
     #[mcp_task(ttl = "${a.b:PT1H}", title = "${a-b:x}")]
     async fn shared() {}
 
-    let error = Registry::collect(vec![shared::TOOL], false, &config(&[]), &states()).unwrap_err();
+    let error = collect(vec![shared::TOOL], false, &config(&[]), &states()).unwrap_err();
     assert!(error.to_string().contains("A_B"), "{error}");
 }
 
@@ -352,7 +389,7 @@ fn a_secret_value_is_not_shown() {
     async fn hidden() {}
 
     let config = config(&[("api.key", "hunter2"), ("mcp.tasks.store.url", "")]);
-    let error = Registry::collect(vec![hidden::TOOL], false, &config, &states()).unwrap_err();
+    let error = collect(vec![hidden::TOOL], false, &config, &states()).unwrap_err();
     assert_eq!(error.problems().len(), 2);
     assert!(!error.to_string().contains("hunter2"), "{error}");
 }

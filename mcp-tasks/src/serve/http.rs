@@ -11,6 +11,8 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, PATIENCE, Result, Server};
+use crate::settings::{allowed, checked};
+use crate::start::{Problems, StartError};
 
 mod entry;
 mod front;
@@ -44,6 +46,25 @@ pub(super) struct HttpOptions {
     layer: Option<Layer>,
 }
 
+impl HttpOptions {
+    /// Reads what was given in code as the configuration is read. What is refused stays as it is, for rmcp to match nothing
+    /// with: a list without it might be empty, which lets everybody in.
+    fn check(&mut self) -> std::result::Result<(), StartError> {
+        let mut problems = Problems::default();
+        let mut read =
+            |list: &mut Option<Vec<String>>, method, item: fn(&str) -> std::result::Result<String, String>| {
+                let Some(given) = list else { return };
+                match checked(&*given, item) {
+                    Ok(good) => *given = good,
+                    Err(error) => problems.add(format!("`Server::{method}`: {error}")),
+                }
+            };
+        read(&mut self.hosts, "allowed_hosts", allowed::host);
+        read(&mut self.origins, "allowed_origins", allowed::origin);
+        problems.finish()
+    }
+}
+
 /// What an application puts in front of the service.
 struct Layer(Box<dyn FnOnce(Router) -> Router + Send>);
 
@@ -55,16 +76,18 @@ impl std::fmt::Debug for Layer {
 
 impl<H: ServerHandler> Server<H> {
     /// The `Host` headers that are served, as `host` or `host:port`: the names under which clients reach this server. Only
-    /// loopback names are, unless said here or in `mcp.tasks.http.allowed-hosts`.
+    /// loopback names are, unless said here or in `mcp.tasks.http.allowed-hosts`; what is said replaces them. A name without
+    /// a port is served at every port. [`serve`](Self::serve) fails for a text that no `Host` header can have.
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn allowed_hosts<N: Into<String>>(mut self, hosts: impl IntoIterator<Item = N>) -> Self {
         self.http.hosts = Some(hosts.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The `Origin` headers that are served, as `https://app.example.com:443` or `http://localhost:*`: the browser pages
-    /// that may call this server. Only pages of this machine may, unless said here or in
-    /// `mcp.tasks.http.allowed-origins`. Requests without the header do not come from a page and are served.
+    /// The `Origin` headers that are served, as `https://app.example.com`, `https://app.example.com:8443` or
+    /// `http://localhost:*`: the browser pages that may call this server. Only pages of this machine may, unless said here or
+    /// in `mcp.tasks.http.allowed-origins`; what is said replaces them. Requests without the header do not come from a page
+    /// and are served. [`serve`](Self::serve) fails for a text that no `Origin` header can have.
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn allowed_origins<N: Into<String>>(mut self, origins: impl IntoIterator<Item = N>) -> Self {
         self.http.origins = Some(origins.into_iter().map(Into::into).collect());
@@ -90,8 +113,13 @@ impl<H: ServerHandler> Server<H> {
 
     /// The service as an axum router with MCP at `/mcp`, to be merged into an application's own. Sessions and streams end
     /// when `stop` fires.
+    ///
+    /// A host or an origin given in code that no request can have is an ERROR in the log: requests are refused for it.
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn into_router(mut self, stop: CancellationToken) -> Router {
+        if let Err(error) = self.http.check() {
+            tracing::error!("{error}");
+        }
         let layer = self.http.layer.take();
         let router = router(&self.into_front(stop));
         match layer {
@@ -130,10 +158,11 @@ fn router<H: ServerHandler>(front: &Front<H>) -> Router {
 
 /// Serves until `stop` fires and what is under way has ended, or patience with it has. Returns when `stop` fired.
 pub(super) async fn serve<H: ServerHandler>(
-    server: Server<H>,
+    mut server: Server<H>,
     stop: CancellationToken,
     ready: impl FnOnce(&str),
 ) -> Result<Instant> {
+    server.http.check()?;
     let addr = server.runtime.engine.settings().http_addr.clone();
     let refused = |source| Error::Listen {
         addr: addr.clone(),
@@ -143,11 +172,12 @@ pub(super) async fn serve<H: ServerHandler>(
     let local = listener.local_addr().map_err(refused)?;
     let settings = server.runtime.engine.settings();
     if !local.ip().is_loopback() && server.http.hosts.is_none() && settings.http_allowed_hosts.is_none() {
-        tracing::warn!(
-            %local,
-            "the address is not a loopback one, but only loopback `Host` headers are served: name the hosts under which \
-             clients reach this server in mcp.tasks.http.allowed-hosts, or they get 403"
+        let text = format!(
+            "the address {local} is not a loopback one, but only loopback `Host` headers are served: name the hosts under \
+             which clients reach this server in mcp.tasks.http.allowed-hosts, or they get 403"
         );
+        tracing::warn!("{text}");
+        server.voice.say(text);
     }
     // Small answers must not wait for the acknowledgement of what went before.
     let listener = listener.tap_io(|stream| {

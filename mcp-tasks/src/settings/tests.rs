@@ -67,6 +67,40 @@ fn values_that_are_not_accepted_are_named_with_their_key_all_at_once() {
 }
 
 #[test]
+fn hosts_and_origins_that_no_request_can_have_are_refused_one_by_one() {
+    let bad = [
+        (HTTP_ALLOWED_HOSTS, "x.com, https://y.com, z.com/mcp"),
+        (HTTP_ALLOWED_ORIGINS, "https://x.com, app.example.com, *"),
+    ];
+    let error = read(&bad).unwrap_err();
+    let [hosts, origins] = error.problems() else {
+        panic!("{error}")
+    };
+    let (hosts, origins) = (hosts.to_string(), origins.to_string());
+    for words in [HTTP_ALLOWED_HOSTS, "no scheme or path: write `y.com`", "write `z.com`"] {
+        assert!(hosts.contains(words), "{words}: {hosts}");
+    }
+    for words in [
+        HTTP_ALLOWED_ORIGINS,
+        "has a scheme: write `https://app.example.com`",
+        "`*`: ",
+    ] {
+        assert!(origins.contains(words), "{words}: {origins}");
+    }
+    let good = [
+        (HTTP_ALLOWED_HOSTS, "x.com, [::1]:80"),
+        (HTTP_ALLOWED_ORIGINS, "https://x.com, http://localhost:*"),
+    ];
+    let settings = read(&good).unwrap();
+    assert_eq!(settings.http_allowed_hosts.unwrap(), ["x.com", "[::1]:80"]);
+    // rmcp would take an origin without a port for any, and warn of it.
+    assert_eq!(
+        settings.http_allowed_origins.unwrap(),
+        ["https://x.com:443", "http://localhost:*"]
+    );
+}
+
+#[test]
 fn a_default_poll_interval_beyond_the_default_ttl_is_refused() {
     assert!(read(&[(DEFAULT_TTL, "PT1S")]).is_err());
     assert!(read(&[(DEFAULT_TTL, "unlimited"), (DEFAULT_POLL_INTERVAL, "PT1H")]).is_ok());

@@ -173,6 +173,7 @@ impl SqliteOptions {
     /// a later release, or `:memory:`. [`StoreError::Unavailable`] if other processes keep it locked.
     pub fn open(self) -> Result<SqliteStore, StoreError> {
         open::check_path(&self.path)?;
+        open::check_place(&self.path)?;
         let writer = Writer::start(&self)?;
         let readers = Readers::start(&self)?;
         Ok(SqliteStore {

@@ -23,6 +23,7 @@ use crate::engine::{Carrier, Deferral, Engine, Run, RunStart};
 use crate::registry::{RegisteredTool, Registry};
 use crate::request_state::RequestStateCodec;
 use crate::settings::Settings;
+use crate::start::Warnings;
 use crate::state::StateMap;
 use crate::task_server::{Admission, admit};
 use crate::{Clock, ToolContext};
@@ -54,7 +55,13 @@ impl<'a> Session<'a> {
     pub(super) fn new(test: &'a TestTool) -> Result<Self, TestFailure> {
         let config = test.config.clone().build()?;
         let settings = Settings::read(&config)?;
-        let registry = Registry::collect(vec![test.descriptor], false, &config, &test.states)?;
+        let registry = Registry::collect(
+            vec![test.descriptor],
+            false,
+            &config,
+            &test.states,
+            &mut Warnings::default(),
+        )?;
         let Some(tool) = registry.iter().next().cloned() else {
             return broken("the tool was not registered");
         };

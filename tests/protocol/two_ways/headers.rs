@@ -207,7 +207,7 @@ async fn configured_hosts_and_origins() {
         ),
         (
             "MCP_TASKS_HTTP_ALLOWED_ORIGINS",
-            "https://app.example:443, http://any.example:*, https://bare.example, null, nonsense",
+            "https://app.example:443, http://any.example:*, https://bare.example, null",
         ),
     ])
     .await;

@@ -82,6 +82,27 @@ async fn a_url_that_cannot_be_used_stops_the_start_and_names_the_key() {
 }
 
 #[tokio::test]
+async fn a_place_where_no_file_can_be_is_said_once_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_str().unwrap();
+    let file = format!("{place}/file");
+    std::fs::write(&file, "").unwrap();
+    for (path, words) in [
+        (
+            format!("{place}/none/tasks.db"),
+            format!("the directory `{place}/none` does not exist; create it"),
+        ),
+        (place.to_owned(), "it is a directory; name a file in it".to_owned()),
+        (format!("{file}/tasks.db"), format!("`{file}` is not a directory")),
+    ] {
+        let error = build(&format!("sqlite:{path}")).unwrap_err().to_string();
+        assert_eq!(error.matches(&words).count(), 1, "{error}");
+        assert!(error.contains(&format!("`{path}`")), "{error}");
+        assert!(!error.contains("unable to open"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_cannot_start_for_another_reason_leaves_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.db");

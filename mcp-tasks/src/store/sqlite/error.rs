@@ -38,7 +38,11 @@ pub(super) fn store_error(error: Error) -> StoreError {
     };
     StoreError::Refused {
         reason: reason.to_owned(),
-        source: Some(Box::new(error)),
+        source: Some(match error {
+            // Its text repeats the path and the words of what it is made of.
+            Error::SqliteFailure(failure, _) if failure.code == ErrorCode::CannotOpen => Box::new(failure),
+            error => Box::new(error),
+        }),
     }
 }
 

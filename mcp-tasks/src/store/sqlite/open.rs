@@ -1,5 +1,6 @@
 //! Connections and the layout of the file.
 
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,26 @@ pub(super) fn check_path(path: &Path) -> Result<(), StoreError> {
         ));
     }
     Ok(())
+}
+
+/// Refuses a place where no file can be, which SQLite calls by the same words as a file it may not open.
+pub(super) fn check_place(path: &Path) -> Result<(), StoreError> {
+    let cannot = |why: String| Err(refused(format!("`{}` cannot be a SQLite file: {why}", path.display())));
+    if path.is_dir() {
+        return cannot("it is a directory; name a file in it".to_owned());
+    }
+    let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    // What cannot be looked at is left to SQLite.
+    match directory.metadata() {
+        Ok(found) if !found.is_dir() => cannot(format!("`{}` is not a directory", directory.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => cannot(format!(
+            "the directory `{}` does not exist; create it",
+            directory.display()
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Waits for another connection, often at first as most transactions take milliseconds. It gives up after about a

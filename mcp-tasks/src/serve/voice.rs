@@ -1,0 +1,46 @@
+//! What a start says where nobody listens to the log.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use tracing::dispatcher;
+use tracing::subscriber::NoSubscriber;
+
+/// Writes to stderr, or keeps silent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Voice {
+    aloud: bool,
+}
+
+impl Voice {
+    /// Aloud in a program that has set no subscriber: what is logged there is seen by nobody.
+    pub(super) fn unless_logged() -> Self {
+        Self {
+            aloud: dispatcher::get_default(|dispatch| dispatch.is::<NoSubscriber>()),
+        }
+    }
+
+    /// One line. A stderr that is closed is no reason to stop, so it is not `eprintln!`.
+    pub(super) fn say(self, text: impl Display) {
+        if self.aloud {
+            let _ = writeln!(io::stderr().lock(), "mcp-tasks: {text}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::subscriber::with_default;
+
+    use super::*;
+
+    #[test]
+    fn it_is_aloud_only_without_a_subscriber() {
+        let quiet = with_default(
+            tracing_subscriber::fmt().with_writer(io::sink).finish(),
+            Voice::unless_logged,
+        );
+        assert!(!quiet.aloud);
+        assert!(with_default(NoSubscriber::default(), Voice::unless_logged).aloud);
+    }
+}

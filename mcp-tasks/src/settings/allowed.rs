@@ -1,0 +1,191 @@
+//! Names that a request may come under or from. rmcp takes any text for one, and what cannot be a name is then a server that
+//! refuses everything; here it is refused with words.
+
+use std::net::Ipv6Addr;
+
+/// A host that is served, as `Host` spells it. A name without a port is served at every port.
+pub(crate) fn host(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.parse::<Ipv6Addr>().is_ok() || authority(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    let name = bare(text);
+    Err(if text.contains(['/', '?', '#', '@']) {
+        format!("`{text}`: a host has no scheme or path: write `{name}`")
+    } else if text.ends_with(":*") {
+        format!("`{text}`: a host without a port is served at any: write `{name}`")
+    } else if text.contains('*') {
+        format!("`{text}`: a host has no wildcards: write each, as in `{EXAMPLE}`")
+    } else {
+        format!("`{text}` is no host: write it as `Host` headers have it, `{EXAMPLE}` or `{EXAMPLE}:8443`")
+    })
+}
+
+/// An origin whose pages are served, as `Origin` spells it but for the port: one that is left out is the scheme's, and written
+/// in, because rmcp takes it for any port and says that it will not any more. A scheme without a port of its own, such as
+/// that of a browser's extensions, has none to tell apart.
+pub(crate) fn origin(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("null") {
+        return Ok("null".to_owned());
+    }
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return Err(if text == "*" {
+            format!("`*`: an origin has a scheme and no wildcards: write each, as in `https://{EXAMPLE}`")
+        } else {
+            format!("`{text}`: an origin has a scheme: write `https://{}`", bare(text))
+        });
+    };
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    if !is_scheme {
+        return Err(format!(
+            "`{text}`: `{scheme}` is no scheme: write `https://{}`",
+            bare(text)
+        ));
+    }
+    // How a browser shows the address of a page; no path yet.
+    let place = rest.strip_suffix('/').unwrap_or(rest);
+    if let Some(name) = place.strip_suffix(":*")
+        && matches!(authority(name), Some(None))
+    {
+        return Ok(format!("{scheme}://{name}:*"));
+    }
+    match authority(place) {
+        Some(Some(_)) => Ok(format!("{scheme}://{place}")),
+        Some(None) => Ok(match scheme.to_ascii_lowercase().as_str() {
+            "https" => format!("{scheme}://{place}:443"),
+            "http" => format!("{scheme}://{place}:80"),
+            _ => format!("{scheme}://{place}:*"),
+        }),
+        None if place.contains(['/', '?', '#', '@']) => Err(format!(
+            "`{text}`: an origin has no path: write `{scheme}://{}`",
+            bare(text)
+        )),
+        None if place.contains('*') => Err(format!(
+            "`{text}`: an origin has no wildcards but for its port: write each, as in `{scheme}://{EXAMPLE}` or \
+             `{scheme}://{EXAMPLE}:*`"
+        )),
+        None => Err(format!(
+            "`{text}` is no origin: write it as `Origin` headers have it, `https://{EXAMPLE}` or `https://{EXAMPLE}:8443`"
+        )),
+    }
+}
+
+const EXAMPLE: &str = "app.example.com";
+
+/// The port, if the text is a name or an address in brackets with or without one.
+fn authority(text: &str) -> Option<Option<u16>> {
+    let (is_host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            (address.parse::<Ipv6Addr>().is_ok(), port)
+        }
+        None => {
+            let (name, port) = text.split_at(text.find(':').unwrap_or(text.len()));
+            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+            (!name.is_empty() && name.chars().all(is_name), port)
+        }
+    };
+    match port.strip_prefix(':') {
+        _ if !is_host => None,
+        None if port.is_empty() => Some(None),
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok().map(Some),
+        _ => None,
+    }
+}
+
+/// The host and port in a URL or something like one, to be shown as what to write.
+fn bare(text: &str) -> &str {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let rest = rest.rsplit('@').next().unwrap_or_default();
+    let rest = rest.strip_suffix(":*").unwrap_or(rest);
+    if authority(rest).is_some() { rest } else { EXAMPLE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_no_request_can_have_is_refused_with_what_to_write() {
+        for good in [
+            "x.com",
+            "X.com:8443",
+            "localhost",
+            "127.0.0.1:80",
+            "::1",
+            "[::1]",
+            "[::1]:8080",
+            "my_host.",
+        ] {
+            assert_eq!(host(good).as_deref(), Ok(good));
+        }
+        for (bad, words) in [
+            ("https://x.com", "a host has no scheme or path: write `x.com`"),
+            (
+                "https://me@x.com:8443/mcp?a",
+                "a host has no scheme or path: write `x.com:8443`",
+            ),
+            ("x.com/mcp", "a host has no scheme or path: write `x.com`"),
+            ("x.com/", "write `x.com`"),
+            ("x.com:*", "served at any: write `x.com`"),
+            ("*", "no wildcards: write each, as in `app.example.com`"),
+            ("*.x.com", "no wildcards"),
+            ("https://", "write `app.example.com`"),
+            ("x.com:", "is no host"),
+            ("x.com:99999", "is no host"),
+            ("x.com:+80", "is no host"),
+            ("x com", "is no host"),
+            ("bücher.example", "is no host"),
+            ("[::1", "is no host"),
+            ("", "is no host"),
+        ] {
+            let error = host(bad).unwrap_err();
+            assert!(error.contains(words) && error.contains(&format!("`{bad}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_origin_gets_the_port_of_its_scheme_and_what_is_none_is_refused_with_what_to_write() {
+        for (written, meant) in [
+            ("https://app.example.com", "https://app.example.com:443"),
+            ("https://app.example.com/", "https://app.example.com:443"),
+            ("http://app.example.com", "http://app.example.com:80"),
+            ("HTTPS://app.example.com", "HTTPS://app.example.com:443"),
+            ("https://app.example.com:8443", "https://app.example.com:8443"),
+            ("http://[::1]", "http://[::1]:80"),
+            ("http://[::1]:*", "http://[::1]:*"),
+            ("http://localhost:*", "http://localhost:*"),
+            ("chrome-extension://abcdef", "chrome-extension://abcdef:*"),
+            ("NULL", "null"),
+        ] {
+            assert_eq!(origin(written).as_deref(), Ok(meant));
+        }
+        for (bad, words) in [
+            (
+                "app.example.com",
+                "an origin has a scheme: write `https://app.example.com`",
+            ),
+            ("x.com:8443/mcp", "an origin has a scheme: write `https://x.com:8443`"),
+            (
+                "*",
+                "an origin has a scheme and no wildcards: write each, as in `https://app.example.com`",
+            ),
+            ("https://*.x.com", "no wildcards but for its port"),
+            ("https://x.com/mcp", "an origin has no path: write `https://x.com`"),
+            ("https://me@x.com", "an origin has no path: write `https://x.com`"),
+            ("https://x.com:80:*", "no wildcards but for its port"),
+            ("https://", "is no origin"),
+            ("https://x.com:99999", "is no origin"),
+            ("://x.com", "is no scheme: write `https://x.com`"),
+            ("", "an origin has a scheme"),
+        ] {
+            let error = origin(bad).unwrap_err();
+            assert!(error.contains(words) && error.contains(&format!("`{bad}`")), "{error}");
+        }
+    }
+}
