@@ -308,3 +308,57 @@ async fn an_update_of_several_round_trips_is_answered_in_time() {
     let updated = fresh.update(&id, at(1), WriteId::new(2), increment()).await.unwrap();
     assert_eq!(updated.unwrap().record.version, 2);
 }
+
+/// A server behind a line whose first connection says nothing any more once `vanished` is set; later ones work.
+async fn vanishing_line(port: u16, vanished: Arc<AtomicBool>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let is_old = !vanished.load(Ordering::SeqCst);
+            let vanished = vanished.clone();
+            let far = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let ((mut from_near, mut to_near), (mut from_far, mut to_far)) = (near.into_split(), far.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut from_near, &mut to_far).await });
+            tokio::spawn(async move {
+                let mut answer = vec![0; 64 * 1024];
+                while let Ok(length @ 1..) = from_far.read(&mut answer).await {
+                    if is_old && vanished.load(Ordering::SeqCst) {
+                        // Neither an answer nor an end.
+                        std::future::pending::<()>().await;
+                    }
+                    if to_near.write_all(&answer[..length]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+/// A connection whose other end has vanished is replaced, also where every caller gives up before the time-out.
+#[tokio::test]
+async fn a_connection_that_answers_nobody_is_replaced_though_callers_have_less_patience() {
+    let Some(fresh) = fresh() else { return };
+    fresh.create(record("t", None)).await.unwrap();
+    let vanished = Arc::new(AtomicBool::new(false));
+    let url = vanishing_line(fresh.keeps.port(), vanished.clone()).await;
+    let store = mcp_tasks::RedisOptions::new(&url)
+        .unwrap()
+        .timeout(TIMEOUT)
+        .open()
+        .unwrap();
+    let id = TaskId::new("t");
+    store.get(&id, at(1)).await.unwrap().unwrap();
+    vanished.store(true, Ordering::SeqCst);
+    let start = Instant::now();
+    loop {
+        let patient = tokio::time::timeout(TIMEOUT / 4, store.get(&id, at(1)));
+        if let Ok(found) = patient.await {
+            found.unwrap().unwrap();
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    }
+}

@@ -10,6 +10,7 @@ use mcp_tasks_core::StoreError;
 use redis::aio::{ConnectionLike, ConnectionManager, MultiplexedConnection};
 use redis::cluster_async::ClusterConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+use tokio::time::Instant;
 
 use super::super::failure::late;
 use super::error::{spoils_connection, store_error, was_dropped};
@@ -69,8 +70,8 @@ pub(super) struct Link {
     /// Held by whoever connects, so that a crowd makes one connection.
     connecting: tokio::sync::Mutex<()>,
     connections: AtomicU64,
-    /// The connection on which somebody waited last for an answer that did not come.
-    unanswered: AtomicU64,
+    /// The connection that has answered nobody, and since when it was asked.
+    silent: Mutex<Option<(u64, Instant)>>,
     looked_at_durability: AtomicBool,
 }
 
@@ -82,7 +83,7 @@ impl Link {
             current: Mutex::new(None),
             connecting: tokio::sync::Mutex::new(()),
             connections: AtomicU64::new(0),
-            unanswered: AtomicU64::new(0),
+            silent: Mutex::new(None),
             looked_at_durability: AtomicBool::new(false),
         }
     }
@@ -103,7 +104,9 @@ impl Link {
         let outcome = tokio::time::timeout(self.timeout, operation).await;
         outcome.unwrap_or_else(|_| {
             // A connection whose other end has vanished without a word shows itself by nothing else.
-            self.discard(self.unanswered.load(Ordering::Relaxed));
+            if let Some((number, _)) = *self.silent() {
+                self.discard(number);
+            }
             Err(late("the Redis server", self.timeout))
         })
     }
@@ -119,7 +122,7 @@ impl Link {
             let mut again = true;
             loop {
                 let (number, connection) = self.connection().await.map_err(store_error)?;
-                let asked = Asked { link: self, number };
+                let asked = Asked::on(self, number);
                 let outcome = work(connection).await;
                 asked.answered();
                 let error = match outcome {
@@ -170,27 +173,44 @@ impl Link {
         }
     }
 
+    fn silent(&self) -> MutexGuard<'_, Option<(u64, Instant)>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Nothing that holds the lock can panic half-way.
     fn current(&self) -> MutexGuard<'_, Option<(u64, Connection)>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Somebody who waits for an answer, and says so when they are dropped without one.
+/// Somebody who waits for an answer, and may give up: a caller's patience can be shorter than the time-out, so that only
+/// several of them together find out that nobody is answered.
 struct Asked<'a> {
     link: &'a Link,
     number: u64,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    fn on(link: &'a Link, number: u64) -> Self {
+        let mut silent = link.silent();
+        if silent.is_none_or(|(present, _)| present != number) {
+            *silent = Some((number, Instant::now()));
+        }
+        Self { link, number }
+    }
+
     fn answered(self) {
+        *self.link.silent() = None;
         std::mem::forget(self);
     }
 }
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        self.link.unanswered.store(self.number, Ordering::Relaxed);
+        let silent = *self.link.silent();
+        if silent.is_some_and(|(number, since)| number == self.number && since.elapsed() >= self.link.timeout) {
+            self.link.discard(self.number);
+        }
     }
 }
 
