@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use crate::harness::{Request, Wire, undeclared, until};
 
+mod flood;
+mod undecodable;
+
 /// What is said before the first request by clients that have a past: what they no longer wait for, answers that come late,
 /// and lines that are no messages.
 const EARLY: [&str; 10] = [

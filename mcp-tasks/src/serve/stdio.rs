@@ -12,11 +12,13 @@ use super::{Error, Result, Server};
 use crate::task_server::TaskServer;
 
 mod glance;
+mod head;
 mod input;
 mod lines;
 mod listen;
 mod opening;
 mod output;
+mod refused;
 
 use input::Input;
 use listen::Subscriptions;
@@ -45,7 +47,7 @@ pub(super) async fn serve<H: ServerHandler>(
     ready("stdio");
     let ended = Arc::new(OnceLock::new());
     let handler = TaskServer::new(server.runtime.clone(), (server.handler)());
-    let (lines, writing) = output::open();
+    let (lines, writing) = output::open().map_err(failed)?;
     let over = CancellationToken::new();
     let subscriptions = {
         let info = handler.get_info().server_info;

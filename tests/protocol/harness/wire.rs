@@ -259,6 +259,14 @@ impl Wire {
         }
     }
 
+    /// Writes to the server's stdin as it is, without a line break.
+    pub(crate) async fn write_bytes(&self, bytes: &[u8]) {
+        match &self.transport {
+            Transport::Stdio(stdio) => stdio.write_bytes(bytes).await,
+            Transport::Http(_) => panic!("this is not stdio"),
+        }
+    }
+
     /// Closes the server's stdin.
     pub(crate) async fn close_stdin(&self) {
         match &self.transport {
@@ -310,9 +318,12 @@ impl Stdio {
     }
 
     async fn write(&self, line: &str) {
+        self.write_bytes(format!("{line}\n").as_bytes()).await;
+    }
+
+    async fn write_bytes(&self, bytes: &[u8]) {
         let mut stdin = self.stdin.lock().await;
-        let bytes = format!("{line}\n").into_bytes();
-        stdin.as_mut().unwrap().write_all(&bytes).await.unwrap();
+        stdin.as_mut().unwrap().write_all(bytes).await.unwrap();
     }
 
     async fn ask(&self, body: &Value) -> Reply {

@@ -1,16 +1,22 @@
-//! What can be told of a message that is too long to be kept.
+//! What can be told of a message that is not decoded, because it is too long to be kept or is no JSON.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
 
 use crate::serve::message::Id;
 
 /// The longest member name and the longest scalar that are kept, in bytes: ids are counters or UUIDs.
 const MOST: usize = 256;
 
-/// A look at the members of a message's outermost object while it passes by. It holds one name and one value at a time, and
-/// takes the text for JSON: where it is none, what is seen is of no use to anybody.
+/// A look at the members of a message's outermost object while it passes by. It holds one name and one value at a time. What
+/// is no JSON inside of a value, or an end that is missing, does not keep it from seeing the other members.
 #[derive(Debug, Default)]
 pub(super) struct Glance {
     /// In how many containers the next byte lies.
     depth: usize,
+    /// Nothing more is looked at: the outermost object has ended, or the text does not begin with one.
+    is_over: bool,
     in_string: bool,
     is_escaped: bool,
     /// What was read of a name or a value of the outermost object.
@@ -29,9 +35,14 @@ pub(super) enum Seen {
     Request(Id<'static>),
     /// A notification or a response, which nobody answers.
     Unanswered,
-    /// None of these, or a request whose id is none.
+    /// A request whose id is none, or cannot be told for certain.
+    Nameless,
+    /// None of these.
     Unknown,
 }
+
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl Glance {
     /// Looks at what comes next.
@@ -42,6 +53,9 @@ impl Glance {
     }
 
     fn next(&mut self, byte: u8) {
+        if self.is_over {
+            return;
+        }
         if self.in_string {
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
@@ -52,6 +66,10 @@ impl Glance {
             return self.keep(byte);
         }
         match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => {}
+            // The bytes of a byte order mark, which may stand in front.
+            0xef | 0xbb | 0xbf if self.depth == 0 => {}
+            _ if self.depth == 0 && byte != b'{' => self.is_over = true,
             b'"' => {
                 self.in_string = true;
                 self.keep(byte);
@@ -60,12 +78,12 @@ impl Glance {
             b'}' | b']' => {
                 if self.depth == 1 {
                     self.member();
+                    self.is_over = true;
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
             b':' if self.depth == 1 => self.name = std::mem::take(&mut self.token),
             b',' if self.depth == 1 => self.member(),
-            b' ' | b'\t' | b'\r' | b'\n' => {}
             _ => self.keep(byte),
         }
     }
@@ -78,25 +96,37 @@ impl Glance {
 
     /// A member of the outermost object has ended.
     fn member(&mut self) {
+        let name = std::mem::take(&mut self.name);
         let value = std::mem::take(&mut self.token);
-        match self.name.as_slice() {
-            br#""id""# => {
-                self.has_id = true;
-                // A token that was cut is no id either.
-                self.id = serde_json::from_slice(&value).ok().map(Id::into_owned);
+        let Ok(Name(name)) = serde_json::from_slice(&name) else {
+            return;
+        };
+        match &*name {
+            "id" => {
+                // Of two ids neither is the one. A token that was cut is no id either.
+                let is_first = !std::mem::replace(&mut self.has_id, true);
+                let id = serde_json::from_slice(&value).ok().filter(|_| is_first);
+                self.id = id.map(Id::into_owned);
             }
-            br#""method""# => self.has_method = true,
-            br#""result""# | br#""error""# => self.is_answer = true,
+            "method" => self.has_method = true,
+            "result" | "error" => self.is_answer = true,
             _ => {}
         }
-        self.name.clear();
     }
 
     /// What it was, once it has ended.
-    pub(super) fn seen(self) -> Seen {
+    pub(super) fn seen(mut self) -> Seen {
+        if self.depth > 0 && !self.is_over {
+            // The text ends inside of a member. More digits might have followed those of a number.
+            if !self.token.ends_with(b"\"") || self.in_string {
+                self.token.clear();
+            }
+            self.member();
+        }
         match self.id {
             Some(id) if self.has_method => Seen::Request(id),
-            _ if self.has_method && !self.has_id => Seen::Unanswered,
+            None if self.has_method && self.has_id => Seen::Nameless,
+            None if self.has_method => Seen::Unanswered,
             _ if self.is_answer && !self.has_method => Seen::Unanswered,
             _ => Seen::Unknown,
         }
@@ -148,8 +178,45 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_or_has_no_id_is_unknown() {
+    fn a_request_is_known_whatever_is_wrong_with_its_other_members() {
+        for text in [
+            r#"{"id":7,"method":"x","params":{"a":"\ud800"}}"#,
+            r#"{"id":7,"method":"x","params":[1e999,tru,}]}"#,
+            r#"{"\u0069d":7,"m\u0065thod":"x","\ud800":1}"#,
+            r#"{"id":7,"method":"x"} and so on {"id":8}"#,
+            r#"{"id":7,"method":"x""#,
+            r#"{"id":7,"method":"x"#,
+            r#"{"id":7,"method":"#,
+            r#"{"id":7,"method":"x","par"#,
+            r#"{"id":7,"method":"x","params":{"a":["#,
+        ] {
+            assert_eq!(seen(text), Seen::Request(Id::Number(7)), "{text}");
+        }
+        let text = Id::Text(Cow::Borrowed("a"));
+        assert_eq!(seen(r#"{"method":"x","id":"a""#), Seen::Request(text));
+    }
+
+    #[test]
+    fn an_id_that_is_not_certain_is_not_taken() {
         let long = format!(r#"{{"method":"x","id":"{}"}}"#, "x".repeat(MOST));
+        for text in [
+            r#"{"id":null,"method":"x"}"#,
+            r#"{"id":1.5,"method":"x"}"#,
+            r#"{"id":{"a":1},"method":"x"}"#,
+            r#"{"id":"\ud800","method":"x"}"#,
+            r#"{"id":1,"id":2,"method":"x"}"#,
+            r#"{"method":"x","id":12"#,
+            r#"{"method":"x","id":"a"#,
+            r#"{"method":"x","id":"a\""#,
+            r#"{"method":"x","id":"#,
+            &long,
+        ] {
+            assert_eq!(seen(text), Seen::Nameless, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_unknown() {
         for text in [
             "",
             "7",
@@ -158,11 +225,11 @@ mod tests {
             "{}",
             r#"{"id":1}"#,
             r#""id":1,"method":"x""#,
-            r#"{"id":null,"method":"x"}"#,
-            r#"{"id":1.5,"method":"x"}"#,
-            r#"{"id":{"a":1},"method":"x"}"#,
+            r#"{"params":{"id":1,"method":"x"}"#,
+            r#"[{"id":1,"method":"x"}]"#,
             r#"[[{"id":1,"method":"x"}]]"#,
-            &long,
+            r#"INFO {"id":1,"method":"x"}"#,
+            r#"{"id":1,"meth"#,
         ] {
             assert_eq!(seen(text), Seen::Unknown, "{text}");
         }

@@ -8,16 +8,15 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
-use rmcp::ErrorData;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender, WaitForCancellationFutureOwned};
 
-use super::glance::Seen;
-use super::lines::{LONGEST, Lines};
-use super::listen::Subscriptions;
-use crate::serve::subscription::refusal;
+use super::head::head;
+use super::lines::{Line, Lines};
+use super::listen::{Subscriptions, Taken};
+use super::refused::{too_long, undecodable};
 
 /// What a pipe holds on the systems we know: more at a time never comes.
 const CHUNK: usize = 64 * 1024;
@@ -38,16 +37,18 @@ pub(super) struct Input {
     /// What rmcp is to have, and how much of it was handed on.
     ready: Vec<u8>,
     taken: usize,
-    /// What is said of lines that nobody else sees. Nothing more is read before the client has room for it.
+    /// What is said of lines that nobody else sees.
     refused: VecDeque<Vec<u8>>,
-    refusals: PollSender<Vec<u8>>,
+    answers: PollSender<Vec<u8>>,
+    /// Fires once the client has closed its end, though what it said before is not taken yet.
+    closed: Pin<Box<WaitForCancellationFutureOwned>>,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
     ended: Arc<OnceLock<Instant>>,
 }
 
 impl Input {
-    /// Starts to read. Lines that are for `subscriptions` go there, and the others to rmcp; those that are too long are
-    /// answered in `refusals`. `ended` is set, and `over` dropped, when the input ends, or `stop` ends it.
+    /// Starts to read. Lines that are for `subscriptions` go there, and the others to rmcp; those that neither takes are
+    /// answered in `answers`. Nothing is read while there is no room in `answers`. `ended` is set, and `over` dropped, when the input ends, or `stop` ends it.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -55,13 +56,18 @@ impl Input {
         stop: CancellationToken,
         ended: Arc<OnceLock<Instant>>,
         subscriptions: Subscriptions,
-        refusals: mpsc::Sender<Vec<u8>>,
+        answers: mpsc::Sender<Vec<u8>>,
         over: DropGuard,
     ) -> io::Result<Self> {
         let (into, chunks) = mpsc::channel(WAITING);
+        let closed = CancellationToken::new();
+        let closes = closed.clone().drop_guard();
         thread::Builder::new()
             .name("mcp-tasks-stdin".to_owned())
-            .spawn(move || read(io::stdin(), &into))?;
+            .spawn(move || {
+                let _closes = closes;
+                read(io::stdin(), &into);
+            })?;
         Ok(Self {
             chunks,
             lines: Lines::default(),
@@ -70,23 +76,30 @@ impl Input {
             ready: Vec::new(),
             taken: 0,
             refused: VecDeque::new(),
-            refusals: PollSender::new(refusals),
+            answers: PollSender::new(answers),
+            closed: Box::pin(closed.cancelled_owned()),
             stop: Box::pin(stop.cancelled_owned()),
             ended,
         })
     }
 
-    /// Hands over what is said of lines that were too long.
-    fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some(refusal) = self.refused.pop_front() {
-            match self.refusals.poll_reserve(cx) {
-                Poll::Ready(Ok(())) => drop(self.refusals.send_item(refusal)),
-                // Whoever writes next finds out that nobody reads.
-                Poll::Ready(Err(_)) => {}
-                Poll::Pending => {
-                    self.refused.push_front(refusal);
-                    return Poll::Pending;
-                }
+    /// Hands over what is said of lines that were refused, and waits until one thing more could be said: a client that
+    /// takes no answers has to wait with its requests, or they would fill the memory.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // No more than what is read already can come from a client that has closed its end, and it may wait for the server
+        // to end without a look at its answers.
+        while self.closed.as_mut().poll(cx).is_pending() {
+            // Whoever writes next finds out that nobody reads.
+            let has_room = ready!(self.answers.poll_reserve(cx)).is_ok();
+            let refusal = self.refused.pop_front();
+            if let Some(refusal) = refusal
+                && has_room
+            {
+                // There is room for it.
+                let _ = self.answers.send_item(refusal);
+            } else {
+                self.answers.abort_send();
+                break;
             }
         }
         Poll::Ready(())
@@ -95,27 +108,20 @@ impl Input {
     fn end(&mut self) -> Poll<io::Result<()>> {
         let _ = self.ended.set(Instant::now());
         self.over = None;
+        let refused = std::mem::take(&mut self.refused);
+        if let Some(answers) = self.answers.get_ref().cloned()
+            && !refused.is_empty()
+        {
+            tokio::spawn(async move {
+                for refusal in refused {
+                    if answers.send(refusal).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
         Poll::Ready(Ok(()))
     }
-}
-
-/// What is said of a line that was too long, where there is anybody to say it to.
-fn answer(seen: Seen) -> Option<Vec<u8>> {
-    let id = match seen {
-        Seen::Request(id) => Some(id),
-        Seen::Unknown => None,
-        Seen::Unanswered => {
-            tracing::warn!("a notification or a response of more than {LONGEST} bytes is passed over");
-            return None;
-        }
-    };
-    let error = ErrorData::invalid_request(
-        format!("Invalid request: it is longer than {LONGEST} bytes, which is what this server reads"),
-        None,
-    );
-    let mut line = refusal(id.as_ref(), &error);
-    line.push(b'\n');
-    Some(line)
 }
 
 fn read(mut from: impl Read, into: &mpsc::Sender<io::Result<Vec<u8>>>) {
@@ -144,7 +150,7 @@ impl AsyncRead for Input {
             return this.end();
         }
         while this.taken == this.ready.len() {
-            ready!(this.poll_refuse(cx));
+            ready!(this.poll_room(cx));
             (this.ready, this.taken) = (Vec::new(), 0);
             let chunk = ready!(this.chunks.poll_recv(cx));
             let Self {
@@ -154,21 +160,33 @@ impl AsyncRead for Input {
                 refused,
                 ..
             } = this;
-            let line = |line: &[u8]| {
-                if !subscriptions.take(line) {
-                    ready.extend_from_slice(line);
+            let sort = |line: Line<'_>| {
+                let line = match line {
+                    Line::Whole(line) => line,
+                    Line::Long(seen) => return refused.extend(too_long(seen)),
+                };
+                match head(line).map(|head| subscriptions.take(&head)) {
+                    Ok(Taken::No) => {
+                        ready.extend_from_slice(line);
+                        // The end of the input ends a line too, but rmcp passes over one that has none of its own.
+                        if !line.ends_with(b"\n") {
+                            ready.push(b'\n');
+                        }
+                    }
+                    Ok(Taken::Yes) => {}
+                    Ok(Taken::Refused(mut answer)) => {
+                        answer.push(b'\n');
+                        refused.push_back(answer);
+                    }
+                    Err(reason) => refused.extend(undecodable(line, &reason)),
                 }
             };
             match chunk {
-                Some(Ok(chunk)) => lines.split(&chunk, line, |seen| refused.extend(answer(seen))),
+                Some(Ok(chunk)) => lines.split(&chunk, sort),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => {
-                    // A last line without its end is rmcp's to judge.
-                    lines.end(
-                        |line| ready.extend_from_slice(line),
-                        |seen| refused.extend(answer(seen)),
-                    );
-                    if ready.is_empty() && refused.is_empty() {
+                    lines.end(sort);
+                    if ready.is_empty() {
                         return this.end();
                     }
                 }

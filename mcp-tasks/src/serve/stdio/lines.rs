@@ -6,6 +6,15 @@ use super::glance::{Glance, Seen};
 /// memory.
 pub(super) const LONGEST: usize = 4 * 1024 * 1024;
 
+/// A line that has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// With its line break, unless it is the last and has none.
+    Whole(&'a [u8]),
+    /// What is known of one that was too long.
+    Long(Seen),
+}
+
 /// Puts chunks together to lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
@@ -16,9 +25,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Takes in a chunk. `line` gets the lines that end in it, with their ends, and `long` what is known of one that was too
-    /// long.
-    pub(super) fn split(&mut self, chunk: &[u8], mut line: impl FnMut(&[u8]), mut long: impl FnMut(Seen)) {
+    /// Takes in a chunk. `line` gets the lines that end in it.
+    pub(super) fn split(&mut self, chunk: &[u8], mut line: impl FnMut(Line<'_>)) {
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
             let ends = part.ends_with(b"\n");
             if let Some(glance) = &mut self.long {
@@ -32,22 +40,22 @@ impl Lines {
                 self.begun.extend_from_slice(part);
             }
             if ends {
-                match self.long.take() {
-                    Some(glance) => long(glance.seen()),
-                    None => line(&self.begun),
-                }
+                line(match self.long.take() {
+                    Some(glance) => Line::Long(glance.seen()),
+                    None => Line::Whole(&self.begun),
+                });
                 self.begun.clear();
             }
         }
     }
 
     /// The last line, where the text ends without its end.
-    pub(super) fn end(&mut self, line: impl FnOnce(&[u8]), long: impl FnOnce(Seen)) {
+    pub(super) fn end(&mut self, line: impl FnOnce(Line<'_>)) {
         let begun = std::mem::take(&mut self.begun);
         match self.long.take() {
-            Some(glance) => long(glance.seen()),
+            Some(glance) => line(Line::Long(glance.seen())),
             None if begun.is_empty() => {}
-            None => line(&begun),
+            None => line(Line::Whole(&begun)),
         }
     }
 }
@@ -57,18 +65,25 @@ mod tests {
     use super::*;
     use crate::serve::message::Id;
 
+    fn whole(line: Line<'_>) -> Vec<u8> {
+        match line {
+            Line::Whole(line) => line.to_vec(),
+            Line::Long(seen) => panic!("none is long: {seen:?}"),
+        }
+    }
+
     #[test]
     fn lines_are_put_together_from_chunks_of_any_size() {
         let text = b"one\n\ntwo\nthree\nrest";
         for size in 1..text.len() {
             let (mut lines, mut out) = (Lines::default(), Vec::new());
             for chunk in text.chunks(size) {
-                lines.split(chunk, |line| out.push(line.to_vec()), |_| panic!("none is long"));
+                lines.split(chunk, |line| out.push(whole(line)));
             }
             assert_eq!(out, [&b"one\n"[..], b"\n", b"two\n", b"three\n"]);
-            lines.end(|line| out.push(line.to_vec()), |_| panic!("none is long"));
+            lines.end(|line| out.push(whole(line)));
             assert_eq!(out.pop().unwrap(), b"rest");
-            lines.end(|_| panic!("it has ended"), |_| panic!("it has ended"));
+            lines.end(|_| panic!("it has ended"));
         }
     }
 
@@ -80,7 +95,10 @@ mod tests {
             let (mut lines, mut kept, mut long) = (Lines::default(), Vec::new(), Vec::new());
             let text = [request(longest), request(longest + 1), request(3 * LONGEST), request(1)].concat();
             for chunk in text.as_bytes().chunks(size) {
-                lines.split(chunk, |line| kept.push(line.len()), |seen| long.push(seen));
+                lines.split(chunk, |line| match line {
+                    Line::Whole(line) => kept.push(line.len()),
+                    Line::Long(seen) => long.push(seen),
+                });
                 assert!(lines.begun.capacity() <= 2 * LONGEST, "{}", lines.begun.capacity());
             }
             assert_eq!(kept, [LONGEST, request(1).len()]);
@@ -91,13 +109,13 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_may_be_the_last() {
         let mut lines = Lines::default();
-        lines.split(
-            &vec![b'x'; LONGEST + 1],
-            |_| panic!("no line ends"),
-            |_| panic!("no line ends"),
-        );
+        lines.split(&vec![b'x'; LONGEST + 1], |_| panic!("no line ends"));
         let mut seen = None;
-        lines.end(|_| panic!("it is long"), |long| seen = Some(long));
+        lines.end(|line| {
+            if let Line::Long(long) = line {
+                seen = Some(long);
+            }
+        });
         assert_eq!(seen, Some(Seen::Unknown));
     }
 

@@ -13,14 +13,24 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::head::Head;
+use super::lines::LONGEST;
 use crate::Caller;
 use crate::engine::Engine;
 use crate::serve::capabilities::Known;
-use crate::serve::message::{Checked, Id, Object, decode};
+use crate::serve::message::{Id, Object, decode};
 use crate::serve::subscription::{ACKNOWLEDGED, LISTEN, Params, Said, Subscription, Wanted, refusal};
 use crate::task_server::answered;
 
 const CANCELLED: &str = "notifications/cancelled";
+
+/// How many subscriptions may be open at a time, with those that wait for the client to read and those of rmcp: as many as the tasks that one
+/// may name, for clients that open one for each task.
+const MOST_OPEN: usize = 1000;
+
+/// How long the requests of the open subscriptions may be together, in bytes. What a subscription holds grows with its
+/// request, and one of the longest may be open.
+const MOST_BYTES: usize = LONGEST;
 
 /// The subscriptions of the one client; cloning shares them.
 #[derive(Clone)]
@@ -44,6 +54,8 @@ struct Shared {
 type Others = Box<dyn Fn(&Params<'_>) -> Map<String, Value> + Send + Sync>;
 
 struct Open {
+    /// The length of its request, in bytes.
+    length: usize,
     /// Ends it without a word, as its client wants.
     cancelled: CancellationToken,
     /// Where rmcp serves the rest of the filter under the same id. Until it has acknowledged that, it holds what lets us
@@ -53,6 +65,17 @@ struct Open {
 
 /// Goes when ours is acknowledged: what rmcp says in the subscription waits for that.
 type Acknowledged = oneshot::Sender<()>;
+
+/// What becomes of a line of the client's.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// It is rmcp's.
+    No,
+    /// It is taken care of.
+    Yes,
+    /// This is the answer, and nothing else comes of it.
+    Refused(Vec<u8>),
+}
 
 /// What becomes of a line of rmcp's.
 #[derive(Debug)]
@@ -113,6 +136,37 @@ struct CancelledParams<'a> {
     request_id: Id<'a>,
 }
 
+fn exceeded(what: &str, limit: usize) -> ErrorData {
+    ErrorData::invalid_request(
+        format!("Invalid request: too many {what} (at most {limit}); cancel one first"),
+        None,
+    )
+}
+
+/// Enters a subscription among those that are open.
+///
+/// # Errors
+/// When there are too many, or its id is taken.
+fn enter(all: &mut HashMap<Id<'static>, Open>, id: Id<'static>, open: Open) -> Result<(), ErrorData> {
+    let length: usize = all.values().map(|open| open.length).sum();
+    if all.contains_key(&id) {
+        Err(ErrorData::invalid_request(
+            "Invalid request: a subscription with this id is open",
+            None,
+        ))
+    } else if all.len() >= MOST_OPEN {
+        Err(exceeded("subscriptions on this connection", MOST_OPEN))
+    } else if length + open.length > MOST_BYTES {
+        Err(exceeded(
+            "bytes in the requests of the subscriptions on this connection",
+            MOST_BYTES,
+        ))
+    } else {
+        all.insert(id, open);
+        Ok(())
+    }
+}
+
 impl Subscriptions {
     /// None yet. What they say goes to `lines`, and `over` ends them all.
     pub(super) fn new(
@@ -135,16 +189,13 @@ impl Subscriptions {
         }
     }
 
-    /// Whether the line is for us; it is taken care of then. The others are rmcp's.
-    pub(super) fn take(&self, line: &[u8]) -> bool {
-        let Ok(line) = std::str::from_utf8(line) else {
-            return false;
-        };
-        // A look that costs nothing, for the many lines that are neither. Some clients write a slash as `\/`.
-        if line.contains("taskIds") && line.contains("listen") {
-            return self.listen(line) == Some(true);
+    /// Looks whether a line is for us.
+    pub(super) fn take(&self, line: &Head<'_>) -> Taken {
+        match line.method.as_deref() {
+            Some(LISTEN) => self.listen(line.text).unwrap_or(Taken::No),
+            Some(CANCELLED) if self.cancel(line.text) == Some(true) => Taken::Yes,
+            _ => Taken::No,
         }
-        line.contains("cancelled") && self.cancel(line) == Some(true)
     }
 
     /// What becomes of a line of rmcp's: its acknowledgement of a filter is kept where ours acknowledges the whole.
@@ -189,63 +240,52 @@ impl Subscriptions {
         self.shared.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether rmcp has no part in it.
-    fn listen(&self, line: &str) -> Option<bool> {
-        // What is not looked at here has to be in order too.
-        serde_json::from_str::<Checked>(line).ok()?;
+    fn listen(&self, line: &str) -> Option<Taken> {
         let request = decode::<Params<'_>>(line)?;
-        if request.method != LISTEN {
-            return None;
-        }
-        let ids = match request.params.0.wanted(&self.shared.known) {
-            Wanted::Nothing => return None,
-            Wanted::Tasks(ids) => Ok(ids.into_iter().map(Cow::into_owned).map(Cow::Owned).collect()),
-            Wanted::Refused(error) => Err(error),
+        let id = request.id.into_owned();
+        let ids: Option<Vec<Cow<'static, str>>> = match request.params.0.wanted(&self.shared.known) {
+            Wanted::Nothing => None,
+            Wanted::Tasks(ids) => Some(ids.into_iter().map(Cow::into_owned).map(Cow::Owned).collect()),
+            Wanted::Refused(error) => return Some(Taken::Refused(refusal(Some(&id), &error))),
         };
         let others = (self.shared.others)(&request.params.0);
-        let id = request.id.into_owned();
-        let this = self.clone();
+        let is_ours = ids.is_some() && others.is_empty();
         let cancelled = CancellationToken::new();
         let (begin, begins) = oneshot::channel();
-        let theirs = (!others.is_empty()).then_some(Theirs::Asked(begin));
-        let is_ours = theirs.is_none() || ids.is_err();
-        let ids: Result<Vec<Cow<'static, str>>, ErrorData> = ids.and_then(|ids| match self.open().entry(id.clone()) {
-            Entry::Vacant(place) => {
-                let cancelled = cancelled.clone();
-                place.insert(Open { cancelled, theirs });
-                Ok(ids)
-            }
-            Entry::Occupied(_) => Err(ErrorData::invalid_request(
-                "Invalid request: a subscription with this id is open",
-                None,
-            )),
-        });
-        let is_ours = is_ours || ids.is_err();
+        let open = Open {
+            length: line.len(),
+            cancelled: cancelled.clone(),
+            theirs: match ids {
+                // All of it is rmcp's: we do but count it.
+                None => Some(Theirs::Acknowledged),
+                Some(_) if is_ours => None,
+                Some(_) => Some(Theirs::Asked(begin)),
+            },
+        };
+        if let Err(error) = enter(&mut self.open(), id.clone(), open) {
+            return Some(Taken::Refused(refusal(Some(&id), &error)));
+        }
+        let Some(ids) = ids else {
+            return Some(Taken::No);
+        };
+        let this = self.clone();
         tokio::spawn(async move {
-            match ids {
-                Ok(ids) if is_ours => {
-                    this.serve(id.clone(), &ids, others, cancelled, None).await;
-                    this.open().remove(&id);
-                }
+            if is_ours {
+                this.serve(id.clone(), ids, others, cancelled, None).await;
+                this.open().remove(&id);
+            } else if let Ok(said) = begins.await {
                 // rmcp's part ends it.
-                Ok(ids) => {
-                    if let Ok(said) = begins.await {
-                        this.serve(id, &ids, others, cancelled, Some(said)).await;
-                    }
-                }
-                Err(error) => {
-                    this.say(refusal(Some(&id), &error)).await;
-                }
+                this.serve(id, ids, others, cancelled, Some(said)).await;
             }
         });
-        Some(is_ours)
+        Some(if is_ours { Taken::Yes } else { Taken::No })
     }
 
     /// Says what there is to say, until all is said or it is cancelled.
     async fn serve(
         &self,
         id: Id<'static>,
-        ids: &[Cow<'static, str>],
+        ids: Vec<Cow<'static, str>>,
         others: Map<String, Value>,
         cancelled: CancellationToken,
         mut acknowledged: Option<Acknowledged>,
@@ -253,7 +293,9 @@ impl Subscriptions {
         let shared = &self.shared;
         let is_shared = !others.is_empty();
         let (caller, server) = (Caller::anonymous(), shared.server.clone());
-        let opened = answered(Subscription::open(&shared.engine, id.clone(), ids, caller, server)).await;
+        let opened = answered(Subscription::open(&shared.engine, id.clone(), &ids, caller, server)).await;
+        // There may be many that name no task.
+        drop(ids);
         let mut subscription = match opened {
             Ok(subscription) => subscription.beside(others),
             Err(error) => {

@@ -1,12 +1,12 @@
 //! Standard output, shared by rmcp and the subscriptions in front of it, line by line.
 
-use std::io;
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::thread;
 
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWrite;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 use tokio_util::sync::PollSender;
 
 use super::listen::{Subscriptions, Verdict};
@@ -15,20 +15,34 @@ use super::listen::{Subscriptions, Verdict};
 /// tasks, so that what a slow client reads then is new.
 const WAITING: usize = 8;
 
-/// Starts to write lines to standard output. The lines are complete, with their line breaks.
-pub(super) fn open() -> (mpsc::Sender<Vec<u8>>, JoinHandle<io::Result<()>>) {
-    let (lines, mut waiting) = mpsc::channel::<Vec<u8>>(WAITING);
-    let writing = tokio::spawn(async move {
-        let mut stdout = tokio::io::stdout();
-        while let Some(line) = waiting.recv().await {
-            stdout.write_all(&line).await?;
-            if waiting.is_empty() {
-                stdout.flush().await?;
-            }
+/// Whether all was written, once it is.
+pub(super) type Written = oneshot::Receiver<io::Result<()>>;
+
+/// Starts to write lines to standard output. The lines are complete, with their line breaks. What comes back tells when all
+/// is written.
+///
+/// Tokio's own standard output is written on a thread that its runtime waits for at its end, so that a server would stay for
+/// as long as its client does not read. The thread here goes with the process.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub(super) fn open() -> io::Result<(mpsc::Sender<Vec<u8>>, Written)> {
+    let (lines, waiting) = mpsc::channel(WAITING);
+    let (done, written) = oneshot::channel();
+    thread::Builder::new()
+        .name("mcp-tasks-stdout".to_owned())
+        .spawn(move || done.send(write(io::stdout(), waiting)))?;
+    Ok((lines, written))
+}
+
+fn write(mut into: impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    while let Some(line) = lines.blocking_recv() {
+        into.write_all(&line)?;
+        if lines.is_empty() {
+            into.flush()?;
         }
-        stdout.flush().await
-    });
-    (lines, writing)
+    }
+    into.flush()
 }
 
 /// What rmcp writes to.
