@@ -264,19 +264,24 @@ fn a_store_goes_on_in_another_runtime() {
     }
 }
 
-/// A server behind a line on which every answer takes so long.
-async fn slow_line(port: u16, delay: Duration) -> String {
+/// A server behind a line. Each answer waits for what `before` returns for the connection, which are counted from 0.
+async fn line<F>(port: u16, before: impl Fn(usize) -> F + Clone + Send + 'static) -> String
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
-        while let Ok((near, _)) = listener.accept().await {
+        for connection in 0.. {
+            let Ok((near, _)) = listener.accept().await else { return };
+            let before = before.clone();
             let far = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
             let ((mut from_near, mut to_near), (mut from_far, mut to_far)) = (near.into_split(), far.into_split());
             tokio::spawn(async move { tokio::io::copy(&mut from_near, &mut to_far).await });
             tokio::spawn(async move {
                 let mut answer = vec![0; 64 * 1024];
                 while let Ok(length @ 1..) = from_far.read(&mut answer).await {
-                    tokio::time::sleep(delay).await;
+                    before(connection).await;
                     if to_near.write_all(&answer[..length]).await.is_err() {
                         return;
                     }
@@ -293,7 +298,7 @@ async fn an_update_of_several_round_trips_is_answered_in_time() {
     let Some(fresh) = fresh() else { return };
     fresh.create(record("t", None)).await.unwrap();
     // Two answers fit into the time: to the greeting, and to the question what is there. That to the write does not.
-    let url = slow_line(fresh.keeps.port(), TIMEOUT * 2 / 5).await;
+    let url = line(fresh.keeps.port(), |_| tokio::time::sleep(TIMEOUT * 2 / 5)).await;
     let slow = mcp_tasks::RedisOptions::new(&url)
         .unwrap()
         .timeout(TIMEOUT)
@@ -309,41 +314,23 @@ async fn an_update_of_several_round_trips_is_answered_in_time() {
     assert_eq!(updated.unwrap().record.version, 2);
 }
 
-/// A server behind a line whose first connection says nothing any more once `vanished` is set; later ones work.
-async fn vanishing_line(port: u16, vanished: Arc<AtomicBool>) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("redis://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((near, _)) = listener.accept().await {
-            let is_old = !vanished.load(Ordering::SeqCst);
-            let vanished = vanished.clone();
-            let far = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-            let ((mut from_near, mut to_near), (mut from_far, mut to_far)) = (near.into_split(), far.into_split());
-            tokio::spawn(async move { tokio::io::copy(&mut from_near, &mut to_far).await });
-            tokio::spawn(async move {
-                let mut answer = vec![0; 64 * 1024];
-                while let Ok(length @ 1..) = from_far.read(&mut answer).await {
-                    if is_old && vanished.load(Ordering::SeqCst) {
-                        // Neither an answer nor an end.
-                        std::future::pending::<()>().await;
-                    }
-                    if to_near.write_all(&answer[..length]).await.is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    url
-}
-
 /// A connection whose other end has vanished is replaced, also where every caller gives up before the time-out.
 #[tokio::test]
 async fn a_connection_that_answers_nobody_is_replaced_though_callers_have_less_patience() {
     let Some(fresh) = fresh() else { return };
     fresh.create(record("t", None)).await.unwrap();
     let vanished = Arc::new(AtomicBool::new(false));
-    let url = vanishing_line(fresh.keeps.port(), vanished.clone()).await;
+    let has_vanished = vanished.clone();
+    let url = line(fresh.keeps.port(), move |connection| {
+        let is_silent = connection == 0 && has_vanished.load(Ordering::SeqCst);
+        async move {
+            if is_silent {
+                // Neither an answer nor an end.
+                std::future::pending().await
+            }
+        }
+    })
+    .await;
     let store = mcp_tasks::RedisOptions::new(&url)
         .unwrap()
         .timeout(TIMEOUT)
