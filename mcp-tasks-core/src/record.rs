@@ -123,8 +123,8 @@ pub enum Idle {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Execution {
-    /// Counts executions from 1; 0 before the first. Every write of an execution names the epoch it was started with and changes nothing
-    /// once the record has moved on to another.
+    /// Counts executions from 1; 0 before the first. Every write of an execution names the epoch it was started with and
+    /// changes nothing once the record has moved on to another.
     pub epoch: u64,
     /// The node that runs it; absent when nobody does.
     #[serde(default, skip_serializing_if = "Option::is_none")]

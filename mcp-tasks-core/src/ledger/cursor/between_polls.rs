@@ -79,7 +79,8 @@ impl Cursor {
     }
 
     /// Whether the run can be put to sleep now, if its body waits for nothing but that waits end: no question is open, no
-    /// step runs, no result has to be stored before the body gets it, and the replay is through. What the write has to store is the [`ledger`](Self::ledger).
+    /// step runs, no result has to be stored before the body gets it, and the replay is through. What the write has to
+    /// store is the [`ledger`](Self::ledger).
     #[must_use]
     pub fn can_rest(&self) -> bool {
         !self.is_asking()

@@ -200,7 +200,12 @@ impl<'a> Asked<'a> {
     }
 
     fn answered(self) {
-        *self.link.silent() = None;
+        let mut silent = self.link.silent();
+        // Another connection, asked since, has yet to answer.
+        if silent.is_some_and(|(number, _)| number == self.number) {
+            *silent = None;
+        }
+        drop(silent);
         std::mem::forget(self);
     }
 }
