@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use mcp_tasks_core::placeholder::env_name;
 
-use crate::settings;
-use crate::start::{Problems, StartError, StartProblem, Warnings};
+use self::start::{Problems, StartError, StartProblem, Warnings};
+
+pub(crate) mod settings;
+pub(crate) mod start;
 
 const FILE: &str = "mcp-tasks.toml";
 const FILE_VARIABLE: &str = "MCP_TASKS_CONFIG";

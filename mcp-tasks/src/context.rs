@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use mcp_tasks_core::{Fingerprint, InputKind, TaskId};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Carrier, Run};
+use crate::run::{Carrier, Run};
 use crate::{ElicitForm, ToolError};
 
 mod ask;

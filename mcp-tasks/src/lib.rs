@@ -278,33 +278,22 @@ extern crate self as mcp_tasks;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
-mod argument;
-mod caller;
+mod call;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 #[cfg(feature = "client")]
 pub mod client;
-mod clock;
 mod config;
 mod context;
-mod descriptor;
-mod engine;
-mod error;
-mod form;
-mod output;
-mod registry;
-mod request_state;
-mod runtime;
-mod schema;
+mod host;
+mod run;
 mod serve;
-mod settings;
-mod start;
-mod state;
 mod store;
-mod task_server;
+mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tool;
 
 pub use mcp_tasks_core::duration::{PollInterval, Ttl};
 pub use mcp_tasks_core::{InputKind, Json, MemoryStore, Principal, StoreError, TaskId, TaskStore, Timestamp};
@@ -313,24 +302,16 @@ pub use rmcp;
 pub use schemars;
 pub use serde;
 
-pub use crate::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invalid_arguments_result};
-pub use crate::caller::{Caller, Denied, Guard};
-pub use crate::clock::{Clock, SystemClock, Timer};
+pub use crate::config::settings::{Secret, Settings, Transport};
+pub use crate::config::start::{StartError, StartProblem, StartProblems};
 pub use crate::config::{Config, ConfigBuilder};
 pub use crate::context::{
     Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, StepWork, ToolContext,
 };
-pub use crate::descriptor::{
-    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
-};
-pub use crate::error::ToolError;
-pub use crate::form::{ElicitChoice, ElicitField, ElicitForm, form_schema, form_schema_json};
-pub use crate::output::{ToolFailure, ToolOutput};
-pub use crate::runtime::{TaskRuntime, TaskRuntimeBuilder};
+pub use crate::host::runtime::{TaskRuntime, TaskRuntimeBuilder};
+pub use crate::host::task_server::{NoHandler, TaskServer};
+pub use crate::run::clock::{Clock, SystemClock, Timer};
 pub use crate::serve::{Error, Result, Server};
-pub use crate::settings::{Secret, Settings, Transport};
-pub use crate::start::{StartError, StartProblem, StartProblems};
-pub use crate::state::State;
 #[cfg(feature = "nats")]
 pub use crate::store::nats::{NatsOptions, NatsStore};
 #[cfg(feature = "postgres")]
@@ -339,7 +320,15 @@ pub use crate::store::postgres::{PostgresOptions, PostgresStore};
 pub use crate::store::redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
-pub use crate::task_server::{NoHandler, TaskServer};
+pub use crate::tool::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invalid_arguments_result};
+pub use crate::tool::caller::{Caller, Denied, Guard};
+pub use crate::tool::descriptor::{
+    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
+};
+pub use crate::tool::error::ToolError;
+pub use crate::tool::form::{ElicitChoice, ElicitField, ElicitForm, form_schema, form_schema_json};
+pub use crate::tool::output::{ToolFailure, ToolOutput};
+pub use crate::tool::state::State;
 
 pub mod prelude;
 

@@ -10,19 +10,19 @@ pub use inventory;
 pub use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 
-use crate::argument::ArgumentProblem;
-use crate::argument::invalid_arguments_result;
-pub use crate::argument::{Args, Arguments, ToolArgument};
-pub use crate::caller::{Caller, Denied};
 use crate::context::ToolContext;
-pub use crate::descriptor::{
+use crate::tool::argument::ArgumentProblem;
+use crate::tool::argument::invalid_arguments_result;
+pub use crate::tool::argument::{Args, Arguments, ToolArgument};
+pub use crate::tool::caller::{Caller, Denied};
+pub use crate::tool::descriptor::{
     OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
 };
-pub use crate::error::ToolError;
-pub use crate::form::{ElicitChoice, ElicitField, ElicitForm};
-pub use crate::output::{OutputFunctions, Returned};
-pub use crate::schema::{InputSchema, OutputSchema};
-use crate::state::{State, StateMap};
+pub use crate::tool::error::ToolError;
+pub use crate::tool::form::{ElicitChoice, ElicitField, ElicitForm};
+pub use crate::tool::output::{OutputFunctions, Returned};
+pub use crate::tool::schema::{InputSchema, OutputSchema};
+use crate::tool::state::{State, StateMap};
 
 /// A boxed future, as the `futures` crate has it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -251,8 +251,8 @@ impl Direct {
         Self(runtime)
     }
 
-    fn client() -> Result<crate::engine::Client, serde_json::Error> {
-        Ok(crate::engine::Client {
+    fn client() -> Result<crate::task::Client, serde_json::Error> {
+        Ok(crate::task::Client {
             caller: Caller::anonymous(),
             capabilities: serde_json::from_str(r#"{"elicitation":{}}"#)?,
             trace: None,
@@ -267,7 +267,7 @@ impl Direct {
     ) -> Result<Arc<mcp_tasks_core::TaskRecord>, Box<dyn std::error::Error + Send + Sync>> {
         let engine = &self.0.engine;
         let tool = engine.registry().get(tool).ok_or("no such tool")?;
-        let new = crate::engine::NewTask {
+        let new = crate::task::NewTask {
             tool,
             arguments: mcp_tasks_core::Json::of(arguments)?,
             client: Self::client()?,
@@ -293,17 +293,17 @@ impl Direct {
 
 /// The tokens of synchronous calls, all of one call of one anonymous caller, for the project's own benchmarks and fuzzing.
 #[derive(Debug)]
-pub struct Tokens(crate::request_state::RequestStateCodec);
+pub struct Tokens(crate::call::request_state::RequestStateCodec);
 
 impl Tokens {
     /// Tokens under `keys`, as the configuration has them.
     pub fn new(keys: &str) -> Result<Self, String> {
         let ttl = std::time::Duration::from_secs(300);
-        crate::request_state::RequestStateCodec::new(keys, ttl).map(Self)
+        crate::call::request_state::RequestStateCodec::new(keys, ttl).map(Self)
     }
 
-    fn binding() -> crate::request_state::Binding<'static> {
-        crate::request_state::Binding {
+    fn binding() -> crate::call::request_state::Binding<'static> {
+        crate::call::request_state::Binding {
             principal: None,
             method: "tools/call",
             tool: "tool",

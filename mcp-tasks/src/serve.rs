@@ -11,10 +11,10 @@ use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::runtime::TaskRuntime;
-use crate::settings::Transport;
-use crate::start::StartError;
-use crate::task_server::NoHandler;
+use crate::config::settings::Transport;
+use crate::config::start::StartError;
+use crate::host::runtime::TaskRuntime;
+use crate::host::task_server::NoHandler;
 
 #[cfg(any(feature = "http", feature = "stdio"))]
 #[cfg_attr(
@@ -87,7 +87,7 @@ pub enum Error {
 /// The same words as `Display`, with the causes: it is what a `main` that returns this error prints.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::engine::error_chain(self))
+        f.write_str(&crate::task::error_chain(self))
     }
 }
 

@@ -10,8 +10,8 @@ use mcp_tasks_core::{Asked, EntryKind, Fingerprint, InputKind, Json, Question, R
 use rmcp::ErrorData;
 use serde_json::{Value, json};
 
-use crate::engine::Run;
-use crate::error::missing_capability;
+use crate::run::Run;
+use crate::tool::error::missing_capability;
 
 /// Why there is no answer to a question, not even a "no".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

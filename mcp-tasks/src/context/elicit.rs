@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::ask::{Asking, ElicitError};
-use crate::engine::Run;
+use crate::run::Run;
 use crate::{ElicitForm, form};
 
 /// What the user did with a question. All three are answers: none is an error.

@@ -10,7 +10,7 @@ use mcp_tasks_core::{EntryKind, Fingerprint, InputKind, Json, Looked, Slept, Tim
 use rmcp::ErrorData;
 use serde::de::DeserializeOwned;
 
-use crate::engine::{Deferral, Run};
+use crate::run::{Deferral, Run};
 use crate::{Timer, ToolError};
 
 /// The place of such a call.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcp_tasks_core::Report;
 
-use crate::engine::Run;
+use crate::run::Run;
 
 /// One report on its way.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,7 +16,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Run, apart};
+use crate::run::{Run, apart};
 use crate::{Timer, ToolError};
 
 /// The result of a step as the ledger keeps it.

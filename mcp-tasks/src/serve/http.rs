@@ -11,8 +11,8 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, PATIENCE, Result, Server};
-use crate::settings::{allowed, checked};
-use crate::start::{Problems, StartError};
+use crate::config::settings::{allowed, checked};
+use crate::config::start::{Problems, StartError};
 
 mod entry;
 mod front;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, Result, Server};
-use crate::task_server::TaskServer;
+use crate::host::task_server::TaskServer;
 
 mod glance;
 mod head;

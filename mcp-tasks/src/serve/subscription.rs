@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use super::capabilities::Known;
 use super::message::{Id, Meta, Object, REVISION};
 use crate::Caller;
-use crate::engine::{Engine, Heard, TaskListener};
-use crate::task_server::TaskServer;
-use crate::task_server::declared::undeclared;
-use crate::task_server::wire::TaskJson;
+use crate::host::task_server::TaskServer;
+use crate::host::task_server::declared::undeclared;
+use crate::host::task_server::wire::TaskJson;
+use crate::task::{Engine, Heard, TaskListener};
 
 /// The method that opens a subscription.
 pub(super) const LISTEN: &str = "subscriptions/listen";

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::TestClock;
 use super::recorder::Recorder;
 use crate::context::ProgressUpdate;
-use crate::engine::Run;
-use crate::engine::kit::{Body, Ending, Sink, Written, drive};
+use crate::run::Run;
+use crate::run::driver::{Body, Ending, Sink, Written, drive};
 
 /// Why a run does not go on by itself.
 pub(super) enum Stopped {

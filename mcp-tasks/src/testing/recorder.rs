@@ -7,7 +7,7 @@ use mcp_tasks_core::Ledger;
 
 use super::TestStep;
 use crate::context::ProgressUpdate;
-use crate::engine::kit::Watch;
+use crate::run::Watch;
 
 #[derive(Default)]
 pub(super) struct Recorder {

@@ -18,14 +18,16 @@ use super::recorder::Recorder;
 use super::script::Script;
 use super::{TestClock, TestEnding, TestFailure, TestOutcome, TestQuestion, TestTool, json_of};
 use crate::__private::Invocation;
-use crate::engine::kit::{Ending, Round};
-use crate::engine::{Carrier, Deferral, Engine, Run, RunStart};
-use crate::registry::{RegisteredTool, Registry};
-use crate::request_state::RequestStateCodec;
-use crate::settings::Settings;
-use crate::start::Warnings;
-use crate::state::StateMap;
-use crate::task_server::{Admission, admit};
+use crate::call::request_state::RequestStateCodec;
+use crate::call::round::Round;
+use crate::config::settings::Settings;
+use crate::config::start::Warnings;
+use crate::host::task_server::{Admission, admit};
+use crate::run::driver::Ending;
+use crate::run::{Carrier, Deferral, Run, RunStart};
+use crate::task::Engine;
+use crate::tool::registry::{RegisteredTool, Registry};
+use crate::tool::state::StateMap;
 use crate::{Clock, ToolContext};
 
 /// The id of every task in a test: there is one.

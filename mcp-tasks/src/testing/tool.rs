@@ -13,7 +13,7 @@ use super::script::{Script, to_value};
 use super::session::Session;
 use super::{TestAnswer, TestClock, TestFailure, TestOutcome, TestQuestion};
 use crate::config::{Config, ConfigBuilder};
-use crate::state::StateMap;
+use crate::tool::state::StateMap;
 use crate::{Caller, ToolDefinition, ToolDescriptor};
 
 /// One tool, to be run in a test; see [the module](super).

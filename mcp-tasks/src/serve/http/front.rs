@@ -24,11 +24,11 @@ use tower_service::Service;
 
 use super::super::Factory;
 use super::sessions::Sessions;
-use crate::runtime::TaskRuntime;
+use crate::host::runtime::TaskRuntime;
+use crate::host::task_server::TaskServer;
 use crate::serve::capabilities::Known;
 use crate::serve::message::REVISION;
 use crate::serve::subscription::LISTEN;
-use crate::task_server::TaskServer;
 
 mod answer;
 mod body;

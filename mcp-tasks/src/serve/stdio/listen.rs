@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 use super::head::Head;
 use super::lines::LONGEST;
 use crate::Caller;
-use crate::engine::Engine;
+use crate::host::task_server::answered;
 use crate::serve::capabilities::Known;
 use crate::serve::message::{Id, Object, decode};
 use crate::serve::subscription::{ACKNOWLEDGED, LISTEN, Params, Said, Subscription, Wanted, refusal};
-use crate::task_server::answered;
+use crate::task::Engine;
 
 const CANCELLED: &str = "notifications/cancelled";
 

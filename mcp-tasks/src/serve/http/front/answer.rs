@@ -8,8 +8,8 @@ use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 use serde::Serialize;
 
+use crate::host::task_server::wire::TaskJson;
 use crate::serve::message::Id;
-use crate::task_server::wire::TaskJson;
 
 #[derive(Serialize)]
 struct Success<'a, T> {

@@ -14,9 +14,9 @@ use futures::{Stream, StreamExt};
 use rmcp::ServerHandler;
 
 use super::{Shared, answer};
+use crate::host::task_server::{TaskServer, answered};
 use crate::serve::message::{Checked, Request, decode};
 use crate::serve::subscription::{LISTEN, Params, Said, Subscription, Wanted};
-use crate::task_server::{TaskServer, answered};
 
 type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 

@@ -16,14 +16,15 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Acknowledgement};
 use super::door::is_named;
 use super::{Method, REVISION, Shared};
-use crate::engine::{Answer, Channel, Client};
+use crate::call::{Answer, Channel};
+use crate::host::task_server::answered;
+use crate::host::task_server::call::{ToolCall, response};
+use crate::host::task_server::declared::trace_context;
+use crate::host::task_server::tasks::take_answers;
+use crate::host::task_server::wire::{TaskJson, responses};
 use crate::serve::capabilities::Declared;
 use crate::serve::message::{self, Id, Meta, Request};
-use crate::task_server::answered;
-use crate::task_server::call::{ToolCall, response};
-use crate::task_server::declared::trace_context;
-use crate::task_server::tasks::take_answers;
-use crate::task_server::wire::{TaskJson, responses};
+use crate::task::Client;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

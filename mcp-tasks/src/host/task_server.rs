@@ -1,0 +1,346 @@
+//! The rmcp handler that adds our tools and the Tasks extension to another.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+
+use rmcp::model::*;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::host::runtime::TaskRuntime;
+use crate::run::driver::panic_text;
+
+mod admission;
+pub(crate) mod call;
+mod custom;
+pub(crate) mod declared;
+mod list;
+pub(crate) mod tasks;
+#[cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "the rest is for the short way over HTTP")
+)]
+pub(crate) mod wire;
+
+#[cfg(feature = "testing")]
+pub(crate) use admission::{Admission, admit};
+
+/// An rmcp [`ServerHandler`] that answers for the tools and tasks of a [`TaskRuntime`], and hands everything else to the
+/// handler it wraps.
+///
+/// * `tools/list` shows our tools first, by name, then the pages of the wrapped handler.
+/// * `tools/call` of one of ours follows the decision rule, [`decide`](mcp_tasks_core::decide); of any other name it goes
+///   to the wrapped handler.
+/// * `tasks/get`, `tasks/update` and `tasks/cancel` are ours (Tasks extension, SEP-2663). Ids we do not know go to the
+///   wrapped handler if it advertises tasks of its own.
+/// * `subscriptions/listen` goes to the wrapped handler. Where it has none, a request is acknowledged with nothing in it
+///   and over at once. (`taskIds` are told of by [`Server`](crate::Server), in front of rmcp, which does not know them.)
+/// * `server/discover` advertises the extension besides what the wrapped handler advertises.
+///
+/// ```standalone_crate
+/// use mcp_tasks::TaskRuntime;
+/// use rmcp::ServerHandler;
+///
+/// #[derive(Clone)]
+/// struct Mine;
+/// impl ServerHandler for Mine {}
+///
+/// let runtime = TaskRuntime::builder().build()?;
+/// let handler = runtime.wrap(Mine)?;
+/// assert!(handler.get_info().capabilities.supports_tasks());
+/// # Ok::<(), mcp_tasks::StartError>(())
+/// ```
+#[derive(Clone)]
+pub struct TaskServer<H> {
+    runtime: TaskRuntime,
+    inner: H,
+}
+
+impl<H: fmt::Debug> fmt::Debug for TaskServer<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskServer")
+            .field("runtime", &self.runtime)
+            .field("inner", &self.inner)
+            .finish()
+    }
+}
+
+/// The handler of a server that has nothing but our tools.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct NoHandler {
+    pub(crate) info: Option<ServerConfig>,
+}
+
+impl ServerHandler for NoHandler {
+    fn get_info(&self) -> ServerConfig {
+        self.info.clone().unwrap_or_default()
+    }
+}
+
+/// The outcome of a request's handling, also when it panics: in a guard, in a hook, in the decoding of an argument. rmcp would
+/// leave such a request without an answer.
+pub(crate) async fn answered<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    AssertUnwindSafe(handling)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|payload| {
+            tracing::error!(panic = panic_text(payload), "the handling of a request panicked");
+            Err(ErrorData::internal_error("The server failed unexpectedly", None))
+        })
+}
+
+impl<H: ServerHandler> TaskServer<H> {
+    pub(crate) const fn new(runtime: TaskRuntime, inner: H) -> Self {
+        Self { runtime, inner }
+    }
+
+    /// The wrapped handler.
+    pub const fn inner(&self) -> &H {
+        &self.inner
+    }
+
+    /// Adds our tools to what the wrapped handler can do.
+    fn with_tools(&self, capabilities: &mut ServerCapabilities) {
+        if !self.runtime.engine.registry().is_empty() {
+            capabilities.tools.get_or_insert_default();
+        }
+    }
+
+    /// Adds the extension, with settings that are an empty object exactly: published clients take any member for "no
+    /// tasks".
+    fn with_extension(capabilities: &mut ServerCapabilities) {
+        capabilities
+            .extensions
+            .get_or_insert_default()
+            .entry(TASKS_EXTENSION_ID.to_owned())
+            .or_default();
+    }
+}
+
+#[expect(deprecated, reason = "what the wrapped handler does for older clients is handed on")]
+impl<H: ServerHandler> ServerHandler for TaskServer<H> {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = self.inner.get_info();
+        self.with_tools(&mut info.capabilities);
+        Self::with_extension(&mut info.capabilities);
+        info
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        self.inner.supported_protocol_versions()
+    }
+
+    /// A session of an older revision: our tools run inside its calls, and the extension is not advertised.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut result = self.inner.initialize(request, context).await?;
+        self.with_tools(&mut result.capabilities);
+        Ok(result)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let mut result = self.inner.discover(context).await?;
+        self.with_tools(&mut result.capabilities);
+        Self::with_extension(&mut result.capabilities);
+        Ok(result)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        answered(self.list(request, context)).await
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        match self.runtime.engine.registry().get(name) {
+            Some(tool) => Some(tool.model.clone()),
+            None => self.inner.get_tool(name),
+        }
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        answered(self.call(request, context)).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        answered(self.task_get(request, context)).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        answered(self.task_update(request, context)).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        answered(self.task_cancel(request, context)).await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        answered(self.custom(request, context)).await
+    }
+
+    /// The method is the server's, also where the wrapped handler does not have it: what nobody tells of is missing from
+    /// the acknowledgement, and is no error (2026-07-28, "Subscriptions", "Acknowledgment"). Clients ask as soon as they
+    /// are connected.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(self.inner.accepted_subscription_filter(requested).unwrap_or_default())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        if self.inner.accepted_subscription_filter(context.requested()).is_none() {
+            // Nothing would ever be said: over at once, so that no connection is held for it.
+            return Ok(());
+        }
+        self.inner.listen(context).await
+    }
+
+    // From here on everything is the wrapped handler's.
+
+    async fn ping(&self, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.inner.ping(context).await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.inner.complete(request, context).await
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.inner.set_level(request, context).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.inner.get_prompt(request, context).await
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.inner.list_prompts(request, context).await
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.inner.list_resources(request, context).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.inner.list_resource_templates(request, context).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.inner.read_resource(request, context).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.inner.subscribe(request, context).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.inner.unsubscribe(request, context).await
+    }
+
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        self.inner.list_skills(request, context).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        self.inner.get_skill(request, context).await
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        self.inner.read_resource_directory(request, context).await
+    }
+
+    async fn on_cancelled(&self, notification: CancelledNotificationParam, context: NotificationContext<RoleServer>) {
+        self.inner.on_cancelled(notification, context).await;
+    }
+
+    async fn on_progress(&self, notification: ProgressNotificationParam, context: NotificationContext<RoleServer>) {
+        self.inner.on_progress(notification, context).await;
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.inner.on_initialized(context).await;
+    }
+
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        self.inner.on_roots_list_changed(context).await;
+    }
+
+    async fn on_custom_notification(&self, notification: CustomNotification, context: NotificationContext<RoleServer>) {
+        self.inner.on_custom_notification(notification, context).await;
+    }
+}

@@ -1,0 +1,54 @@
+//! The checks of a call, in their order, and what they come to.
+
+use mcp_tasks_core::{Decision, decide};
+use rmcp::ErrorData;
+use rmcp::model::CallToolResult;
+use serde_json::{Map, Value};
+
+use super::declared::{ask_guard, extension_required};
+use crate::run::Deferral;
+use crate::tool::argument::{Arguments, invalid_arguments_result};
+use crate::tool::caller::Caller;
+use crate::tool::registry::RegisteredTool;
+
+/// What a call that is not refused comes to.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// The tool runs.
+    Run { decision: Decision, deferral: Deferral },
+    /// There is the result already.
+    Answered(Box<CallToolResult>),
+}
+
+/// Before anything is minted: the tool's guard agrees, the extension is declared if it must be, the arguments fit.
+///
+/// # Errors
+/// The guard's, that of `declares`, `-32021` for a tool that needs the extension.
+pub(crate) async fn admit(
+    tool: &RegisteredTool,
+    caller: &Caller,
+    declares: impl FnOnce() -> Result<bool, ErrorData>,
+    arguments: &Map<String, Value>,
+) -> Result<Admission, ErrorData> {
+    ask_guard(tool.guard, caller).await?;
+    let decision = decide(tool.support(), declares()?);
+    if decision == Decision::MissingCapability {
+        return Err(extension_required(
+            "Missing required client capability: this tool runs only as a task, for clients that declare the extension \
+             io.modelcontextprotocol/tasks",
+        ));
+    }
+    let mut checked = Arguments::new(arguments.clone());
+    tool.descriptor.check(&mut checked);
+    if !checked.problems().is_empty() {
+        // SEP-1303: a result that a model can read and mend, the same whether the call would be a task or not.
+        let result = invalid_arguments_result(&tool.name, checked.problems());
+        return Ok(Admission::Answered(Box::new(result)));
+    }
+    let deferral = match (tool.descriptor.defer(), decision) {
+        (false, _) => Deferral::Refused,
+        (true, Decision::Task) => Deferral::Pending,
+        (true, _) => Deferral::Done,
+    };
+    Ok(Admission::Run { decision, deferral })
+}
