@@ -16,8 +16,9 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use mcp_tasks::Principal;
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Json, Principal};
+use mcp_tasks::tool::Json;
 use sha2::{Digest, Sha256};
 
 /// Who signs in here. A real server checks a signed token; its issuer and subject are what tasks belong to.

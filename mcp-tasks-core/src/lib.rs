@@ -29,6 +29,7 @@ mod answer;
 mod capability;
 #[cfg(feature = "store")]
 mod decide;
+mod error_chain;
 #[cfg(feature = "store")]
 pub mod form;
 #[cfg(feature = "store")]
@@ -50,6 +51,7 @@ mod timestamp;
 #[cfg(feature = "store")]
 mod transition;
 
+pub use self::error_chain::error_chain;
 #[cfg(feature = "store")]
 pub use self::{
     answer::{Answers, ElicitAnswer, Refusal},

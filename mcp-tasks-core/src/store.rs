@@ -20,6 +20,9 @@ pub use error::StoreError;
 pub use feed::{ChangeFeed, ChangeHub, ChangeStream, TaskChange};
 pub use memory::MemoryStore;
 
+/// What keeps the tasks of one deployment apart from those of others in a store that they share, unless it is told otherwise.
+pub const DEFAULT_KEY_PREFIX: &str = "mcp-tasks:";
+
 /// What every operation of a store returns.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 

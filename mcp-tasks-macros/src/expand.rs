@@ -178,16 +178,9 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
     for (index, parameter) in parameters.iter().enumerate() {
         let (value, handle) = (&values[index], handle_name(index));
         match &parameter.role {
-            Role::Context => give.push(quote!(let #value = __mcp_tasks_invocation.context();)),
+            Role::Context => give.push(unwrapped(value, &quote!(__mcp_tasks_invocation.context()))),
             Role::Caller => give.push(quote!(let #value = __mcp_tasks_invocation.caller();)),
-            Role::State(_) => give.push(quote! {
-                let #value = match #handle.get(&__mcp_tasks_invocation) {
-                    ::core::result::Result::Ok(__mcp_tasks_got) => __mcp_tasks_got,
-                    ::core::result::Result::Err(__mcp_tasks_error) => {
-                        return ::core::result::Result::Err(__mcp_tasks_error);
-                    }
-                };
-            }),
+            Role::State(_) => give.push(unwrapped(value, &quote!(#handle.get(&__mcp_tasks_invocation)))),
             Role::Argument { name, .. } => {
                 take.push(quote!(let #value = #handle.take(&mut __mcp_tasks_arguments, #name);));
                 taken.push(value);
@@ -216,14 +209,10 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
         quote!(let __mcp_tasks_outcome = #ident(#(#values),*).await;)
     } else {
         let blocking = moved(&quote!(#private::blocking), located(ident.span()));
-        quote! {
-            let __mcp_tasks_outcome = match #blocking(move || #ident(#(#values),*)).await {
-                ::core::result::Result::Ok(__mcp_tasks_got) => __mcp_tasks_got,
-                ::core::result::Result::Err(__mcp_tasks_error) => {
-                    return ::core::result::Result::Err(__mcp_tasks_error);
-                }
-            };
-        }
+        unwrapped(
+            &format_ident!("__mcp_tasks_outcome"),
+            &quote!(#blocking(move || #ident(#(#values),*)).await),
+        )
     };
     // A future that is not `Send` is an error here, so it is located at the function's name.
     let span = located(ident.span());
@@ -242,6 +231,18 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
             let _ = &mut __mcp_tasks_invocation;
             #future
         }
+    }
+}
+
+/// Binds the value in a `Result`, or returns its error, as `?` does where no prelude is.
+fn unwrapped(value: &Ident, result: &TokenStream) -> TokenStream {
+    quote! {
+        let #value = match #result {
+            ::core::result::Result::Ok(__mcp_tasks_got) => __mcp_tasks_got,
+            ::core::result::Result::Err(__mcp_tasks_error) => {
+                return ::core::result::Result::Err(__mcp_tasks_error);
+            }
+        };
     }
 }
 

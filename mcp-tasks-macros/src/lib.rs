@@ -49,7 +49,7 @@ use proc_macro::TokenStream;
 /// `PT1H30M`, or human, as `1h 30m`; a mistake in one that is written out is a compile error.
 ///
 /// ```
-/// use mcp_tasks::ToolDefinition;
+/// use mcp_tasks::tool::ToolDefinition;
 /// use mcp_tasks::prelude::*;
 ///
 /// /// Re-encode a video.

@@ -14,14 +14,14 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::__private::Invocation;
 use crate::call::request_state::Binding;
-use crate::context::{ProgressUpdate, ToolContext};
 use crate::run::driver::{Ending, Sink, Written, drive};
-use crate::run::{Carrier, Deferral, Run, RunStart};
+use crate::run::progress::ProgressUpdate;
+use crate::run::{Deferral, InCall, Run, RunStart};
 use crate::task::execution::report_mismatch;
 use crate::task::write::{REQUEST_PATIENCE, patiently};
 use crate::task::{Client, Engine, NewTask, store_failed};
+use crate::tool::invocation::Invocation;
 use crate::tool::registry::RegisteredTool;
 use round::Round;
 
@@ -187,7 +187,7 @@ impl Engine {
         progress: Option<f64>,
     ) -> (Ending, Option<f64>) {
         let run = Run::new(RunStart {
-            carrier: Carrier::Call,
+            carrier: Box::new(InCall),
             id: round.id.clone(),
             capabilities: ClientCapabilities::new(call.client.capabilities.clone()),
             ledger: &round.ledger,
@@ -197,7 +197,7 @@ impl Engine {
             progress,
         });
         let invocation = Invocation::new(
-            ToolContext::new(run.clone()),
+            run.clone(),
             call.client.caller.clone(),
             self.inner.states.clone(),
             call.arguments.clone(),

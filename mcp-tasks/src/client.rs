@@ -68,14 +68,16 @@ pub use self::result::ToolResult;
 pub use self::saved::SavedTask;
 pub use self::task::{DetailedTask, TaskState};
 
+pub use crate::Elicited;
 #[doc(no_inline)]
-pub use crate::{Elicited, InputKind};
+pub use crate::context::InputKind;
 
 use self::connection::{Limit, Local, Outgoing, Progress, RequestError, is_modern, whole};
 use self::event::Observer;
 use self::input::Answering;
 use self::wire::{MAX_MESSAGE, Whole};
-use crate::{Clock, TaskId};
+use crate::TaskId;
+use crate::host::Clock;
 
 /// The most pages that a list of tools is read to. A server with more has a cursor that goes nowhere.
 const MAX_PAGES: usize = 1000;

@@ -13,10 +13,18 @@ use std::path::{Path, PathBuf};
 
 use mcp_tasks_core::placeholder::env_name;
 
-use self::start::{Problems, StartError, StartProblem, Warnings};
+use self::start::{Problems, Warnings};
 
+pub(crate) mod sealing_keys;
 pub(crate) mod settings;
 pub(crate) mod start;
+pub(crate) mod tools;
+
+pub use mcp_tasks_core::duration::{PollInterval, Ttl};
+
+pub use self::sealing_keys::SealingKeys;
+pub use self::settings::{Secret, Settings, Transport};
+pub use self::start::{StartError, StartProblem, StartProblems};
 
 const FILE: &str = "mcp-tasks.toml";
 const FILE_VARIABLE: &str = "MCP_TASKS_CONFIG";

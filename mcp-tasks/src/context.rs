@@ -4,11 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use mcp_tasks_core::{Fingerprint, InputKind, TaskId};
+use mcp_tasks_core::{Fingerprint, TaskId};
 use tokio_util::sync::CancellationToken;
 
-use crate::run::{Carrier, Run};
-use crate::{ElicitForm, ToolError};
+use crate::run::Run;
+use crate::tool::error::ToolError;
+use crate::tool::form::ElicitForm;
+use crate::tool::invocation::Invocation;
+
+pub use mcp_tasks_core::InputKind;
 
 mod ask;
 mod elicit;
@@ -16,12 +20,10 @@ mod journal;
 mod progress;
 mod step;
 
-pub use ask::{Asking, ElicitError};
+pub use ask::Asking;
 pub use elicit::Elicited;
 pub use progress::{Counter, Fraction, Gauge, Progress};
 pub use step::{Retry, Step, StepWork};
-
-pub(crate) use progress::ProgressUpdate;
 
 /// The handle a tool's function has on the run it is in: it asks questions, keeps the results of work, reports progress
 /// and learns of a cancellation through it.
@@ -76,6 +78,21 @@ impl fmt::Debug for ToolContext {
     }
 }
 
+impl Invocation {
+    /// For a `ToolContext` parameter.
+    ///
+    /// # Errors
+    /// There is none: every invocation is made with a run.
+    pub fn context(&self) -> Result<ToolContext, ToolError> {
+        self.run().map(ToolContext::new).ok_or_else(|| {
+            ToolError::protocol(rmcp::ErrorData::internal_error(
+                "the tool was called without a run",
+                None,
+            ))
+        })
+    }
+}
+
 impl ToolContext {
     pub(crate) const fn new(run: Arc<Run>) -> Self {
         Self { run }
@@ -85,10 +102,7 @@ impl ToolContext {
     /// systems: a function should not do other work because of it.
     #[must_use]
     pub fn task_id(&self) -> Option<&TaskId> {
-        match &self.run.carrier {
-            Carrier::Task { .. } => Some(&self.run.id),
-            Carrier::Call => None,
-        }
+        self.run.carrier.is_task().then_some(&self.run.id)
     }
 
     /// Asks the user to fill in the form `T`, with `message` as the words around it.
@@ -365,9 +379,6 @@ impl ToolContext {
     /// # Errors
     /// When the store cannot be reached, or the task is no longer this run's.
     pub async fn extend_ttl(&self, ttl: Duration) -> Result<(), ToolError> {
-        match &self.run.carrier {
-            Carrier::Task { engine, epoch } => engine.extend_ttl(&self.run.id, *epoch, ttl).await,
-            Carrier::Call => Ok(()),
-        }
+        self.run.carrier.extend_ttl(ttl).await
     }
 }

@@ -284,51 +284,28 @@ mod call;
 pub mod cli;
 #[cfg(feature = "client")]
 pub mod client;
-mod config;
-mod context;
-mod host;
+pub mod config;
+pub mod context;
+pub mod host;
 mod run;
-mod serve;
-mod store;
+pub mod serve;
+pub mod store;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod tool;
+pub mod tool;
 
-pub use mcp_tasks_core::duration::{PollInterval, Ttl};
-pub use mcp_tasks_core::{InputKind, Json, MemoryStore, Principal, StoreError, TaskId, TaskStore, Timestamp};
+pub use mcp_tasks_core::{Principal, TaskId};
 pub use mcp_tasks_macros::{ElicitForm, mcp_task, mcp_tool};
 pub use rmcp;
 pub use schemars;
 pub use serde;
 
-pub use crate::config::settings::{Secret, Settings, Transport};
-pub use crate::config::start::{StartError, StartProblem, StartProblems};
-pub use crate::config::{Config, ConfigBuilder};
-pub use crate::context::{
-    Asking, Counter, ElicitError, Elicited, Fraction, Gauge, Progress, Retry, Step, StepWork, ToolContext,
-};
-pub use crate::host::runtime::{TaskRuntime, TaskRuntimeBuilder};
-pub use crate::host::task_server::{NoHandler, TaskServer};
-pub use crate::run::clock::{Clock, SystemClock, Timer};
+pub use crate::config::{Config, StartError};
+pub use crate::context::{Elicited, Retry, ToolContext};
+pub use crate::host::{TaskRuntime, TaskServer};
 pub use crate::serve::{Error, Result, Server};
-#[cfg(feature = "nats")]
-pub use crate::store::nats::{NatsOptions, NatsStore};
-#[cfg(feature = "postgres")]
-pub use crate::store::postgres::{PostgresOptions, PostgresStore};
-#[cfg(feature = "redis")]
-pub use crate::store::redis::{RedisOptions, RedisStore};
-#[cfg(feature = "sqlite")]
-pub use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
-pub use crate::tool::argument::{Args, ArgumentProblem, Arguments, ToolArgument, invalid_arguments_result};
-pub use crate::tool::caller::{Caller, Denied, Guard};
-pub use crate::tool::descriptor::{
-    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
-};
-pub use crate::tool::error::ToolError;
-pub use crate::tool::form::{ElicitChoice, ElicitField, ElicitForm, form_schema, form_schema_json};
-pub use crate::tool::output::{ToolFailure, ToolOutput};
-pub use crate::tool::state::State;
+pub use crate::tool::{Args, Caller, Denied, ElicitError, ElicitForm, State, ToolError};
 
 pub mod prelude;
 

@@ -6,18 +6,25 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Wake, Waker};
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use mcp_tasks_core::{ClientCapabilities, Cursor, Ledger, TaskId, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::ProgressUpdate;
 use crate::run::clock::{Clock, Timer};
-use crate::task::Engine;
-use crate::task::sleepers::LONG_WAIT;
+use crate::run::progress::ProgressUpdate;
+use crate::tool::error::ToolError;
 
 pub(crate) mod clock;
 pub(crate) mod driver;
+pub(crate) mod progress;
+
+/// What is left of a wait for the run to be put away for it. A wait in the process costs a future, and a write to the store
+/// whenever the lease is renewed, every ten seconds by default; one without costs two writes and a replay, however long
+/// it is. From about here on it is the cheaper one, and a restart no longer fails the task.
+const LONG_WAIT: Duration = Duration::from_secs(10);
 
 /// How many reports of one synchronous call may wait for the connection. A body that reports faster than the client
 /// reads loses intermediate ones, never the newest.
@@ -47,13 +54,27 @@ pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> T {
     polling_as(0, poll)
 }
 
-/// What the run belongs to.
+/// What carries a run: a call, or an execution of a task.
+pub(crate) trait Carrier: fmt::Debug + Send + Sync {
+    /// Whether it is a task, which keeps the newest report alone and has an id that clients know.
+    fn is_task(&self) -> bool;
+
+    /// Lets the task live for at least `ttl` from now. Of a call there is nothing to extend.
+    fn extend_ttl(&self, ttl: Duration) -> BoxFuture<'_, Result<(), ToolError>>;
+}
+
+/// A call, which lives as long as its request.
 #[derive(Debug)]
-pub(crate) enum Carrier {
-    /// A call.
-    Call,
-    /// A task, in its execution of this epoch.
-    Task { engine: Engine, epoch: u64 },
+pub(crate) struct InCall;
+
+impl Carrier for InCall {
+    fn is_task(&self) -> bool {
+        false
+    }
+
+    fn extend_ttl(&self, _: Duration) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// What `ctx.defer()` does.
@@ -69,7 +90,7 @@ pub(crate) enum Deferral {
 
 /// What a run is given.
 pub(crate) struct RunStart<'a> {
-    pub(crate) carrier: Carrier,
+    pub(crate) carrier: Box<dyn Carrier>,
     /// The id of the task, or of the call, which would be the task's.
     pub(crate) id: TaskId,
     pub(crate) capabilities: ClientCapabilities,
@@ -95,7 +116,7 @@ pub(crate) trait Watch: Send + Sync {
 
 pub(crate) struct Run {
     number: u64,
-    pub(crate) carrier: Carrier,
+    pub(crate) carrier: Box<dyn Carrier>,
     pub(crate) id: TaskId,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) deferral: Deferral,
@@ -354,12 +375,10 @@ impl Run {
         if let Some(watch) = self.watcher() {
             watch.reported(&update);
         }
-        match self.carrier {
-            Carrier::Task { .. } => reports.waiting.clear(),
-            Carrier::Call if reports.waiting.len() >= MOST_WAITING_REPORTS => {
-                reports.waiting.pop_back();
-            }
-            Carrier::Call => {}
+        if self.carrier.is_task() {
+            reports.waiting.clear();
+        } else if reports.waiting.len() >= MOST_WAITING_REPORTS {
+            reports.waiting.pop_back();
         }
         reports.waiting.push_back(update);
         drop(reports);

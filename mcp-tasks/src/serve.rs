@@ -87,7 +87,7 @@ pub enum Error {
 /// The same words as `Display`, with the causes: it is what a `main` that returns this error prints.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::task::error_chain(self))
+        f.write_str(&mcp_tasks_core::error_chain(self))
     }
 }
 

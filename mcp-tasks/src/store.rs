@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use mcp_tasks_core::{StoreError, TaskStore};
-
 pub(crate) mod defaults;
 #[cfg(any(feature = "nats", feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod failure;
@@ -24,6 +22,17 @@ pub(crate) mod postgres;
 pub(crate) mod redis;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
+
+pub use mcp_tasks_core::{MemoryStore, StoreError, TaskStore};
+
+#[cfg(feature = "nats")]
+pub use self::nats::{NatsOptions, NatsStore};
+#[cfg(feature = "postgres")]
+pub use self::postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "redis")]
+pub use self::redis::{RedisOptions, RedisStore};
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::{Durability, SqliteOptions, SqliteStore};
 
 /// A store that a URL names, understood and not opened yet.
 #[derive(Debug)]

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcp_tasks_core::{Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, WriteId};
+use mcp_tasks_core::{
+    Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, WriteId, error_chain,
+};
 use rmcp::ErrorData;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -31,7 +33,7 @@ mod places;
 mod quota;
 mod record_sink;
 pub(crate) mod request;
-pub(crate) mod sleepers;
+mod sleepers;
 #[cfg_attr(
     not(any(feature = "http", feature = "stdio")),
     allow(dead_code, reason = "without a transport of ours nobody listens")
@@ -54,41 +56,41 @@ use watchers::Watchers;
 /// Everything that runs tools on this node; cloning shares it.
 #[derive(Clone)]
 pub(crate) struct Engine {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    store: Arc<dyn TaskStore>,
-    registry: Registry,
-    states: Arc<StateMap>,
-    settings: Settings,
-    request_state: RequestStateCodec,
-    clock: Arc<dyn Clock>,
-    node: Arc<str>,
-    write_seed: u128,
-    writes: AtomicU64,
-    running: Mutex<HashMap<TaskId, Running>>,
-    watchers: Arc<Watchers>,
-    quota: Quota,
-    places: Places,
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) registry: Registry,
+    pub(crate) states: Arc<StateMap>,
+    pub(crate) settings: Settings,
+    pub(crate) request_state: RequestStateCodec,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) node: Arc<str>,
+    pub(crate) write_seed: u128,
+    pub(crate) writes: AtomicU64,
+    pub(crate) running: Mutex<HashMap<TaskId, Running>>,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) quota: Quota,
+    pub(crate) places: Places,
     /// One permit for each write whose outcome is looked for.
-    doubts: Arc<Semaphore>,
-    sleepers: Arc<Sleepers>,
-    claims: Arc<Claims>,
-    capabilities: Mutex<Vec<ClientCapabilities>>,
+    pub(crate) doubts: Arc<Semaphore>,
+    pub(crate) sleepers: Arc<Sleepers>,
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) capabilities: Mutex<Vec<ClientCapabilities>>,
     /// Whether what goes on beside requests has been started.
-    background: AtomicBool,
+    pub(crate) background: AtomicBool,
     /// Fires when the node stops: no new execution starts.
-    closing: CancellationToken,
+    pub(crate) closing: CancellationToken,
     /// Fires when what still runs is to end: the parent of every execution's token.
-    stopping: CancellationToken,
+    pub(crate) stopping: CancellationToken,
     /// Fires when nobody holds the engine any more.
-    gone: CancellationToken,
-    _fires_gone: DropGuard,
+    pub(crate) gone: CancellationToken,
+    pub(crate) _fires_gone: DropGuard,
 }
 
 /// An execution on this node.
-struct Running {
+pub(crate) struct Running {
     epoch: u64,
     token: CancellationToken,
     /// The newest version of the record that this node wrote.
@@ -176,12 +178,12 @@ impl Engine {
         &self.inner.settings
     }
 
-    fn now(&self) -> mcp_tasks_core::Timestamp {
+    pub(crate) fn now(&self) -> mcp_tasks_core::Timestamp {
         self.inner.clock.now()
     }
 
     /// A write id that no other write of any node has: the node's random number plus a count.
-    fn write_id(&self) -> WriteId {
+    pub(crate) fn write_id(&self) -> WriteId {
         let count = self.inner.writes.fetch_add(1, Ordering::Relaxed);
         WriteId::new(self.inner.write_seed.wrapping_add(u128::from(count)))
     }
@@ -312,16 +314,4 @@ pub(crate) fn store_failed(error: &StoreError) -> ErrorData {
         "see the server's log"
     };
     ErrorData::internal_error(format!("the task store failed; {advice}"), None)
-}
-
-/// An error with its sources, in one line.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
 }

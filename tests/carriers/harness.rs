@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_tasks::{Clock, Config, MemoryStore, TaskId, TaskRuntime, TaskStore};
+use mcp_tasks::host::Clock;
+use mcp_tasks::store::{MemoryStore, TaskStore};
+use mcp_tasks::{Config, TaskId, TaskRuntime};
 use mcp_tasks_core::store::{Mutation, StoreFuture, Sweep, Updated};
 use mcp_tasks_core::{TaskRecord, Timestamp, WriteId};
 use rmcp::ServiceExt;

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use futures::stream::{FuturesUnordered, StreamExt};
+use mcp_tasks::Retry;
+use mcp_tasks::context::InputKind;
+use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
-use mcp_tasks::{InputKind, Retry, TaskRuntimeBuilder};
 use serde_json::{Value, json};
 
 mod turns;

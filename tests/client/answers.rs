@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcp_tasks::InputKind;
 use mcp_tasks::client::{ClientError, TaskClient, ToolCall};
+use mcp_tasks::context::InputKind;
 use serde_json::{Value, json};
 
 use crate::harness::{Asked, Reply, Script, Served, User, created, done, task, working};

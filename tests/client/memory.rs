@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_tasks::TaskId;
 use mcp_tasks::client::{
     ClientError, Pacing, SavedTask, TaskClient, TaskClientBuilder, TaskEvent, TaskState, ToolCall,
 };
+use mcp_tasks::context::InputKind;
+use mcp_tasks::host::{Clock, Timestamp};
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Clock, InputKind, TaskId, Timestamp};
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::service::ClientLifecycleMode;
 use rmcp::{ErrorData, ServiceExt};

@@ -12,7 +12,8 @@ use mcp_tasks::client::{
     ClientError, FormRequest, InputError, InputHandler, Pacing, SavedTask, TaskClient, TaskClientBuilder, TaskEvent,
     TaskHandle, ToolCall,
 };
-use mcp_tasks::{Elicited, InputKind, TaskId};
+use mcp_tasks::context::InputKind;
+use mcp_tasks::{Elicited, TaskId};
 use serde_json::{Map, Value, json};
 
 use crate::harness::{User, until, within};

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use mcp_tasks::__private::Direct;
+use mcp_tasks::Config;
+use mcp_tasks::host::Clock;
 use mcp_tasks::prelude::*;
+use mcp_tasks::store::MemoryStore;
 use mcp_tasks::testing::TestClock;
-use mcp_tasks::{Clock, Config, MemoryStore};
 use mcp_tasks_core::TaskStatus;
 use serde_json::json;
 

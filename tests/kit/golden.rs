@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use mcp_tasks::InputKind;
+use mcp_tasks::context::InputKind;
 use mcp_tasks::prelude::*;
 use mcp_tasks::testing::{EntryKind, Ledger, TestTool};
 use serde_json::{Value, json};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use mcp_tasks::context::InputKind;
 use mcp_tasks::prelude::*;
 use mcp_tasks::testing::{EntryKind, TestAnswer, TestClock, TestEnding, TestTool};
-use mcp_tasks::{InputKind, Principal, Retry};
+use mcp_tasks::{Principal, Retry};
 use serde_json::json;
 
 #[derive(Deserialize, JsonSchema, ElicitForm)]

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use mcp_tasks::InputKind;
+use mcp_tasks::context::InputKind;
 use mcp_tasks::prelude::*;
 use serde_json::json;
 

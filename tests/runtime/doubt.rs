@@ -126,7 +126,7 @@ async fn a_call_that_was_told_to_have_failed_is_never_run() {
         let store = Arc::new(TestStore::new(Mode::Straight));
         let (created, log) = (Arc::default(), Log::default());
         let way = Late::new(&store, &created);
-        let tools = |b: mcp_tasks::TaskRuntimeBuilder| b.register::<order>().state(log.clone());
+        let tools = |b: mcp_tasks::host::TaskRuntimeBuilder| b.register::<order>().state(log.clone());
         let first = Node::on(store.clone(), |b| tools(b).store(way.clone())).client().await;
         let second = Node::on(store.clone(), |b| tools(b).store(Late::new(&store, &created)));
         let second = second.client().await;
@@ -140,7 +140,7 @@ async fn a_call_that_was_told_to_have_failed_is_never_run() {
         sleep(3 * LEASE).await;
         assert!(log.lines().is_empty(), "it was not run, {late:?}");
         let orphan = created.lock().expect("no test panics inside")[0].clone();
-        let left = store.get(&orphan, mcp_tasks::Clock::now(&*store.clock())).await;
+        let left = store.get(&orphan, mcp_tasks::host::Clock::now(&*store.clock())).await;
         assert!(
             left.expect("memory does not fail").is_none(),
             "nothing is left, {late:?}"

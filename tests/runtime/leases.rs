@@ -56,7 +56,7 @@ impl Pair {
         let store = Arc::new(TestStore::new(Mode::Straight));
         let link = Link::new(&store);
         let (first_log, second_log) = (Log::default(), Log::default());
-        let tools = |b: mcp_tasks::TaskRuntimeBuilder| b.register::<dig>().register::<dig_again>();
+        let tools = |b: mcp_tasks::host::TaskRuntimeBuilder| b.register::<dig>().register::<dig_again>();
         let first = Node::on(store.clone(), |b| tools(b).state(first_log.clone()).store(link.clone()));
         let second = Node::on(store, |b| tools(b).state(second_log.clone()));
         Self {

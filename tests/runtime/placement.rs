@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Config, StartError, TaskRuntimeBuilder};
+use mcp_tasks::{Config, StartError};
 use mcp_tasks_core::{
     Idle, Mutation, StoreFuture, TaskId, TaskRecord, TaskStatus, TaskStore, Timestamp, Updated, WriteId,
 };

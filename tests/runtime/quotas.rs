@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use mcp_tasks::Config;
+use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Config, TaskRuntimeBuilder};
 use mcp_tasks_tests::faults::FaultyStore;
 use serde_json::json;
 use tokio::time::sleep;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_tasks::Config;
+use mcp_tasks::host::{Clock, TaskRuntimeBuilder};
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Clock, Config, TaskRuntimeBuilder};
 use mcp_tasks_tests::faults::FaultyStore;
 use serde_json::json;
 use tokio::time::{Instant, sleep};

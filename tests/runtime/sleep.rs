@@ -170,7 +170,7 @@ async fn rested(client: &Client, id: &str, pause: Duration) -> serde_json::Value
 }
 
 async fn start(
-    tools: impl FnOnce(mcp_tasks::TaskRuntimeBuilder) -> mcp_tasks::TaskRuntimeBuilder,
+    tools: impl FnOnce(mcp_tasks::host::TaskRuntimeBuilder) -> mcp_tasks::host::TaskRuntimeBuilder,
 ) -> (Node, Client, Log) {
     let log = Log::default();
     let (node, client) = Node::start(Mode::Straight, |b| tools(b).state(log.clone())).await;

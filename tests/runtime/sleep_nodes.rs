@@ -77,7 +77,7 @@ impl Left {
     /// Another node, whose scan finds the task, and what is done there.
     async fn other(
         &self,
-        tools: impl FnOnce(mcp_tasks::TaskRuntimeBuilder) -> mcp_tasks::TaskRuntimeBuilder,
+        tools: impl FnOnce(mcp_tasks::host::TaskRuntimeBuilder) -> mcp_tasks::host::TaskRuntimeBuilder,
     ) -> (Client, Log) {
         let link = Link::new(&self.store);
         link.shows(&self.id);

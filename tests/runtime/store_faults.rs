@@ -197,7 +197,7 @@ async fn an_abandoned_task_can_be_looked_at_on_a_full_disk() {
 }
 
 /// The server's own look at its store, before it takes requests.
-async fn checked(store: TestStore) -> (Result<(), mcp_tasks::StoreError>, Duration) {
+async fn checked(store: TestStore) -> (Result<(), mcp_tasks::store::StoreError>, Duration) {
     let runtime = mcp_tasks::TaskRuntime::builder()
         .without_inventory()
         .config(

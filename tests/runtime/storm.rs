@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use mcp_tasks::Clock;
+use mcp_tasks::host::Clock;
 use mcp_tasks::prelude::*;
 use mcp_tasks_core::{TaskId, TaskRecord, TaskStatus, TaskStore, WriteId};
 use rmcp::ErrorData;

@@ -46,7 +46,7 @@ async fn a_task_past_its_deadline_is_gone_and_its_body_stopped() {
     loop {
         match client.get(&id).await {
             Ok(task) => {
-                let now = mcp_tasks::Clock::now(&*node.store.clock());
+                let now = mcp_tasks::host::Clock::now(&*node.store.clock());
                 assert!(now <= created.saturating_add(Duration::from_secs(2)), "{task} at {now}");
                 assert_eq!((status(&task), &task["ttlMs"]), ("working", &json!(2000)));
                 seen += 1;

@@ -1,6 +1,6 @@
 //! A task that was parked by one build and is resumed by another: two runtimes on one store.
 
-use mcp_tasks::TaskRuntimeBuilder;
+use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream;
-use mcp_tasks::{NatsOptions, NatsStore};
+use mcp_tasks::store::{NatsOptions, NatsStore};
 use mcp_tasks_core::store::contract::Work;
 use mcp_tasks_core::{MemoryStore, TaskStore};
 use mcp_tasks_tests::servers::{DbServer, nats};

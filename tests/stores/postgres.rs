@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcp_tasks::{PostgresOptions, PostgresStore};
+use mcp_tasks::store::{PostgresOptions, PostgresStore};
 use mcp_tasks_core::store::contract::Work;
 use mcp_tasks_core::{MemoryStore, TaskStore};
 use mcp_tasks_tests::servers::{self, DbServer};

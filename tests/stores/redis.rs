@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_tasks::{RedisOptions, RedisStore};
+use mcp_tasks::store::{RedisOptions, RedisStore};
 use mcp_tasks_core::store::contract::Work;
 use mcp_tasks_core::{MemoryStore, TaskStore};
 use mcp_tasks_tests::servers::{self, DbServer};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mcp_tasks::{SqliteOptions, SqliteStore};
+use mcp_tasks::store::{SqliteOptions, SqliteStore};
 use mcp_tasks_core::TaskStore;
 use mcp_tasks_core::store::contract::Work;
 use tempfile::TempDir;
@@ -72,7 +72,7 @@ mcp_tasks_core::store_contract! {
 mcp_tasks_core::store_contract! {
     contract_on_one_thread,
     #[tokio::test],
-    async { Fresh::with(|options| options.durability(mcp_tasks::Durability::Normal)) },
+    async { Fresh::with(|options| options.durability(mcp_tasks::store::Durability::Normal)) },
 }
 
 on_a_database_of_its_own! { alone, async {

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use mcp_tasks::context::{Asking, InputKind};
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Asking, InputKind};
 use serde_json::{Map, Value, json};
 
 /// Asks the client's model.

@@ -6,17 +6,18 @@
 //! not in it, so that a token is worthless anywhere else; when it expires stands inside.
 
 use std::fmt;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use mcp_tasks_core::{Fingerprint, Principal, Timestamp};
-use std::time::Duration;
+
+use crate::config::sealing_keys::{KEY_BYTES, SealingKeys};
 
 /// The version of the token's layout, and of what is inside.
 const VERSION: u8 = 1;
-const KEY_BYTES: usize = 32;
 const KEY_ID_BYTES: usize = 4;
 const NONCE_BYTES: usize = 24;
 const EXPIRY_BYTES: usize = 8;
@@ -104,26 +105,11 @@ impl SealingKey {
 
 impl RequestStateCodec {
     /// A codec with these keys, the newest first.
-    ///
-    /// # Errors
-    /// When a key is not 32 bytes in base64; the words do not show it.
-    pub(crate) fn new(keys: &str, ttl: Duration) -> Result<Self, String> {
-        let mut parsed = Vec::new();
-        for (at, key) in keys.split(',').map(str::trim).enumerate() {
-            let bytes = STANDARD
-                .decode(key)
-                .or_else(|_| URL_SAFE_NO_PAD.decode(key.trim_end_matches('=')))
-                .ok()
-                .and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok())
-                .ok_or_else(|| {
-                    format!(
-                        "key {} is not {KEY_BYTES} bytes in base64; make one with `openssl rand -base64 {KEY_BYTES}`",
-                        at + 1
-                    )
-                })?;
-            parsed.push(SealingKey::new(&bytes));
+    pub(crate) fn new(keys: &SealingKeys, ttl: Duration) -> Self {
+        Self {
+            keys: keys.iter().map(SealingKey::new).collect(),
+            ttl,
         }
-        Ok(Self { keys: parsed, ttl })
     }
 
     /// A codec with a key of this process's own.

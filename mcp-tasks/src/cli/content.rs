@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::arguments::described;
 use super::schema::fields;
 use super::text;
-use crate::InputKind;
 use crate::client::{InputRequest, ToolResult};
+use crate::context::InputKind;
 
 /// What a tool returned: text as it is, structured content laid out, everything else described.
 pub(super) fn result(result: &ToolResult) -> String {

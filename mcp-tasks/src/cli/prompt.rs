@@ -12,8 +12,9 @@ use super::form::{Asked, ask_consent, ask_form};
 use super::interrupt::Interrupt;
 use super::screen::Screen;
 use super::text;
+use crate::Elicited;
 use crate::client::{FormRequest, InputError, InputHandler, UrlRequest};
-use crate::{Elicited, InputKind};
+use crate::context::InputKind;
 
 /// Whether a prompt has the terminal.
 static OPEN: AtomicBool = AtomicBool::new(false);

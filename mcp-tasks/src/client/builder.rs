@@ -18,7 +18,7 @@ use tokio::process::Command;
 use super::connection::{Local, Progress, causes, is_modern, refused_connection};
 use super::wire::{self, Handshake, Lines};
 use super::{Answering, ClientError, Inner, InputHandler, Observer, Pacing, TaskClient, TaskEvent, TransportError};
-use crate::{Clock, SystemClock};
+use crate::host::{Clock, SystemClock};
 
 /// How long a host may take to accept a connection: longer than the retransmissions that a lost packet costs.
 const CONNECT: Duration = Duration::from_secs(10);

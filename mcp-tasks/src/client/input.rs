@@ -7,7 +7,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use crate::{Elicited, InputKind};
+use crate::Elicited;
+use crate::context::InputKind;
 
 /// One thing a server asks for.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DetailedTask, InputRequest};
-use crate::{TaskId, Timestamp};
+use crate::TaskId;
+use crate::host::Timestamp;
 
 /// A task as it can be kept in a file: enough to go on in another process.
 ///

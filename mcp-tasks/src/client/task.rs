@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use super::decode::Malformed;
 use super::{InputRequest, ToolResult};
-use crate::{TaskId, Timestamp};
+use crate::TaskId;
+use crate::host::Timestamp;
 
 /// Where a task is in its life, with what belongs to it there.
 ///

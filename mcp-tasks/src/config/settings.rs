@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use mcp_tasks_core::duration::{PollInterval, Ttl, parse_duration};
 
-use crate::call::request_state::RequestStateCodec;
 use crate::config::Config;
+use crate::config::sealing_keys::SealingKeys;
 use crate::config::start::{Problems, StartError};
 
 pub(crate) mod allowed;
@@ -144,8 +144,8 @@ pub struct Settings {
     pub store_url: Option<Secret>,
     /// `mcp.tasks.store.key-prefix`.
     pub store_key_prefix: String,
-    /// `mcp.tasks.request-state.keys`, as written.
-    pub request_state_keys: Option<Secret>,
+    /// `mcp.tasks.request-state.keys`.
+    pub request_state_keys: Option<SealingKeys>,
     /// `mcp.tasks.request-state.ttl`.
     pub request_state_ttl: Duration,
     /// `mcp.tasks.quota.open-per-principal`.
@@ -191,14 +191,14 @@ impl Settings {
         let http_allowed_hosts = reader.optional(HTTP_ALLOWED_HOSTS, |text| list(text, allowed::host));
         let http_allowed_origins = reader.optional(HTTP_ALLOWED_ORIGINS, |text| list(text, allowed::origin));
         let store_url = reader.optional(STORE_URL, secret);
-        let store_key_prefix = reader.parsed(STORE_KEY_PREFIX, crate::store::defaults::PREFIX, |text| {
+        let store_key_prefix = reader.parsed(STORE_KEY_PREFIX, mcp_tasks_core::store::DEFAULT_KEY_PREFIX, |text| {
             if text.is_empty() {
                 Err("it must not be empty")
             } else {
                 Ok(text.to_owned())
             }
         });
-        let request_state_keys = reader.described(REQUEST_STATE_KEYS, sealing_keys);
+        let request_state_keys = reader.described(REQUEST_STATE_KEYS, SealingKeys::parse);
         let request_state_ttl = reader.parsed(REQUEST_STATE_TTL, "PT5M", parse_duration);
         let quota_open_per_principal = reader.optional(QUOTA_OPEN, limit);
         let quota_running = reader.optional(QUOTA_RUNNING, limit);
@@ -248,12 +248,6 @@ fn secret(text: &str) -> Result<Secret, &'static str> {
     } else {
         Ok(Secret(text.to_owned()))
     }
-}
-
-/// Keys that can be used; the error does not show them.
-fn sealing_keys(text: &str) -> Result<Secret, String> {
-    RequestStateCodec::new(text, Duration::ZERO)?;
-    Ok(Secret(text.to_owned()))
 }
 
 fn list(text: &str, item: impl Fn(&str) -> Result<String, String>) -> Result<Vec<String>, String> {

@@ -11,9 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::ask::{Asking, ElicitError};
+use super::ask::Asking;
 use crate::run::Run;
-use crate::{ElicitForm, form};
+use crate::tool::elicit_error::ElicitError;
+use crate::tool::form::{self, ElicitForm};
 
 /// What the user did with a question. All three are answers: none is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use mcp_tasks_core::{EntryKind, Fingerprint, InputKind, Json, Looked, Slept, Tim
 use rmcp::ErrorData;
 use serde::de::DeserializeOwned;
 
+use crate::ToolError;
+use crate::host::Timer;
 use crate::run::{Deferral, Run};
-use crate::{Timer, ToolError};
 
 /// The place of such a call.
 struct Place {

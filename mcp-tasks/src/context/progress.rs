@@ -2,37 +2,8 @@
 
 use std::sync::Arc;
 
-use mcp_tasks_core::Report;
-
 use crate::run::Run;
-
-/// One report on its way.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ProgressUpdate {
-    progress: f64,
-    pub(crate) total: Option<f64>,
-    pub(crate) message: Option<String>,
-}
-
-impl ProgressUpdate {
-    pub(crate) const fn progress(&self) -> f64 {
-        self.progress
-    }
-
-    /// The report as a task's status message: `"<progress>/<total>: <message>"`, without what it lacks.
-    pub(crate) fn to_report(&self) -> Report {
-        let mut text = self.progress.to_string();
-        if let Some(total) = self.total {
-            text.push('/');
-            text.push_str(&total.to_string());
-        }
-        if let Some(message) = &self.message {
-            text.push_str(": ");
-            text.push_str(message);
-        }
-        Report::new(self.progress, text.into())
-    }
-}
+use crate::run::progress::ProgressUpdate;
 
 /// A report that is being put together; see [`ToolContext::progress`](crate::ToolContext::progress).
 #[derive(Debug)]
@@ -46,11 +17,7 @@ impl<'a> Progress<'a> {
     pub(super) const fn new(run: &'a Run, progress: f64) -> Self {
         Self {
             run,
-            update: ProgressUpdate {
-                progress,
-                total: None,
-                message: None,
-            },
+            update: ProgressUpdate::new(progress),
         }
     }
 

@@ -16,8 +16,9 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::ToolError;
+use crate::host::Timer;
 use crate::run::{Run, apart};
-use crate::{Timer, ToolError};
 
 /// The result of a step as the ledger keeps it.
 #[derive(Serialize, Deserialize)]

@@ -13,15 +13,17 @@ use crate::call::request_state::RequestStateCodec;
 use crate::config::Config;
 use crate::config::settings::{STORE_URL, Settings, WORK};
 use crate::config::start::{Problems, StartError, StartProblem, Warnings};
+use crate::config::tools;
 use crate::host::task_server::{NoHandler, TaskServer};
 use crate::run::clock::{Clock, SystemClock};
 use crate::store::Choice;
-use crate::task::{Engine, error_chain};
+use crate::task::Engine;
 #[cfg(feature = "http")]
 use crate::tool::caller::Caller;
 use crate::tool::descriptor::{ToolDefinition, ToolDescriptor};
 use crate::tool::registry::Registry;
 use crate::tool::state::StateMap;
+use mcp_tasks_core::error_chain;
 
 /// Reads whom an HTTP request comes from, where an authentication layer in front has put it.
 #[cfg(feature = "http")]
@@ -250,7 +252,7 @@ impl TaskRuntimeBuilder {
                  store that they share"
             ));
         }
-        let registry = Registry::collect(
+        let registry = tools::collect(
             self.tools,
             !self.without_inventory,
             &config,
@@ -259,7 +261,7 @@ impl TaskRuntimeBuilder {
         );
         let registry = problems.absorb(registry)?;
         if let Some(registry) = &registry {
-            problems.absorb(registry.expect_tools(&self.expected))?;
+            problems.absorb(tools::expect_tools(registry, &self.expected))?;
             if let Some(text) = no_tools(registry, !self.without_inventory) {
                 warnings.add(text);
             }
@@ -321,9 +323,7 @@ fn open(choice: Choice) -> Result<Arc<dyn TaskStore>, StartError> {
 fn codec(settings: &Settings, problems: &mut Problems, warnings: &mut Warnings) -> Option<RequestStateCodec> {
     let ttl = settings.request_state_ttl;
     match &settings.request_state_keys {
-        Some(keys) => RequestStateCodec::new(keys.reveal(), ttl)
-            .map_err(|error| problems.add(format!("mcp.tasks.request-state.keys: {error}")))
-            .ok(),
+        Some(keys) => Some(RequestStateCodec::new(keys, ttl)),
         None => {
             warnings.add(
                 "mcp.tasks.request-state.keys is not set: the state of calls that ask is sealed with a key of this process \

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::Run;
 use crate::ToolError;
-use crate::context::ProgressUpdate;
+use crate::run::progress::ProgressUpdate;
 
 /// A tool's body, called.
 pub(crate) type Body = BoxFuture<'static, Result<CallToolResult, ToolError>>;

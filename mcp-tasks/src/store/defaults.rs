@@ -7,6 +7,3 @@ use std::time::Duration;
 /// a new leader take, and well below the default lease of 30 s, so that an execution survives one time-out.
 #[cfg(any(feature = "nats", feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What keeps the tasks of one deployment apart from others in what may be shared.
-pub(crate) const PREFIX: &str = "mcp-tasks:";

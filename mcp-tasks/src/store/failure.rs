@@ -24,7 +24,7 @@ pub(super) fn late(who: &str, timeout: Duration) -> StoreError {
 pub(super) fn warn_unreadable(task_id: &str, place: &str, error: &RecordError) {
     tracing::warn!(
         task_id,
-        error = %crate::task::error_chain(error),
+        error = %mcp_tasks_core::error_chain(error),
         "a stored task cannot be read; it is left in {place}"
     );
 }

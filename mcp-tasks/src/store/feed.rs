@@ -154,7 +154,7 @@ impl<S: Source> Shared<S> {
         loop {
             let error = match self.source.listen(&self.listeners).await {
                 End::NobodyListens => return,
-                End::Failed(error) => crate::task::error_chain(&error),
+                End::Failed(error) => mcp_tasks_core::error_chain(&error),
             };
             if self.listeners.has_begun.swap(false, Ordering::Relaxed) {
                 pauses.begin_anew();

@@ -94,7 +94,8 @@ use connection::Connection;
 ///
 /// ```standalone_crate
 /// use std::sync::Arc;
-/// use mcp_tasks::{NatsStore, TaskRuntime};
+/// use mcp_tasks::store::NatsStore;
+/// use mcp_tasks::TaskRuntime;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = NatsStore::open("nats://nats.internal?replicas=3")?;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use deadpool_postgres::Pool;
+use mcp_tasks_core::store::DEFAULT_KEY_PREFIX;
 use mcp_tasks_core::{
     CasStore, ChangeFeed, ExpiredLeases, Mutation, StoreError, StoreFuture, Sweep, TaskId, TaskRecord, TaskStore,
     Timestamp, Updated, WriteId,
@@ -20,7 +21,7 @@ mod tls;
 
 pub use options::PostgresOptions;
 
-use super::defaults::{PREFIX, TIMEOUT};
+use super::defaults::TIMEOUT;
 use super::feed::Feed;
 use backend::Backend;
 use database::{Database, Server};
@@ -70,7 +71,8 @@ use feed::Channel;
 ///
 /// ```standalone_crate
 /// use std::sync::Arc;
-/// use mcp_tasks::{PostgresOptions, TaskRuntime};
+/// use mcp_tasks::store::PostgresOptions;
+/// use mcp_tasks::TaskRuntime;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = PostgresOptions::new("postgres://app@db.example.com/app?sslmode=verify-full")?
@@ -116,7 +118,7 @@ impl PostgresStore {
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {
         let database = Arc::new(Database::over(pool, None, TIMEOUT));
-        Self::over(database, PREFIX, None)
+        Self::over(database, DEFAULT_KEY_PREFIX, None)
     }
 
     pub(crate) fn with_options(options: PostgresOptions) -> Result<Self, StoreError> {

@@ -78,7 +78,8 @@ pub use options::RedisOptions;
 ///
 /// ```standalone_crate
 /// use std::sync::Arc;
-/// use mcp_tasks::{RedisOptions, TaskRuntime};
+/// use mcp_tasks::store::RedisOptions;
+/// use mcp_tasks::TaskRuntime;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = RedisOptions::new("redis://localhost:6379")?.key_prefix("reports:").open()?;

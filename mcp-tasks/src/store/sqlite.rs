@@ -67,7 +67,8 @@ pub enum Durability {
 ///
 /// ```standalone_crate
 /// use std::sync::Arc;
-/// use mcp_tasks::{Config, SqliteStore, TaskRuntime};
+/// use mcp_tasks::store::SqliteStore;
+/// use mcp_tasks::{Config, TaskRuntime};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = std::env::temp_dir().join(format!("mcp-tasks-doc-{}", std::process::id()));

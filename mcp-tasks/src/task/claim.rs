@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_tasks_core::{Change, StoreError, TaskId, TaskRecord};
+use mcp_tasks_core::{Change, StoreError, TaskId, TaskRecord, error_chain};
 use tokio::sync::{Notify, Semaphore};
 
 use super::places::Place;
 use super::sleepers::RETRY;
-use super::{Engine, error_chain, lock};
+use super::{Engine, lock};
 use crate::tool::registry::{Placement, RegisteredTool};
 
 /// How many claims are made at once: enough that thousands of tasks whose time comes at one instant are soon up, few enough

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use mcp_tasks_core::{StoreError, TaskId, TaskRecord, Timestamp, WriteId};
+use mcp_tasks_core::{StoreError, TaskId, TaskRecord, Timestamp, WriteId, error_chain};
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::write::REQUEST_PATIENCE;
-use super::{Engine, Inner, error_chain};
+use super::{Engine, Inner};
 
 /// How often it is looked in the time of a lease: a write may arrive late, and has to be met before another node takes the
 /// task for abandoned.

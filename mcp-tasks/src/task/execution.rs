@@ -4,27 +4,50 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use mcp_tasks_core::{Change, Fingerprint, Json, Ledger, Mismatch, StoreError, Suspension, TaskRecord, Timestamp};
+use futures::future::BoxFuture;
+use mcp_tasks_core::{
+    Change, Fingerprint, Json, Ledger, Mismatch, StoreError, Suspension, TaskId, TaskRecord, Timestamp, error_chain,
+};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::Engine;
 use super::birth::{Birth, Started};
 use super::places::Place;
 use super::record_sink::RecordSink;
-use super::{Engine, error_chain};
-use crate::__private::Invocation;
-use crate::context::{ProgressUpdate, ToolContext};
 use crate::run::driver::{Ending, drive};
+use crate::run::progress::ProgressUpdate;
 use crate::run::{Carrier, Deferral, Run, RunStart};
 use crate::tool::argument::Arguments;
 use crate::tool::caller::Caller;
+use crate::tool::error::ToolError;
+use crate::tool::invocation::Invocation;
 use crate::tool::registry::RegisteredTool;
 
 /// The words for a task whose record the store refuses, most often because it has grown too large for it.
 const UNKEPT: &str = "The task store refuses to keep what the tool came to";
+
+/// The carrier of an execution's run.
+#[derive(Debug)]
+pub(crate) struct InTask {
+    pub(crate) engine: Engine,
+    pub(crate) id: TaskId,
+    pub(crate) epoch: u64,
+}
+
+impl Carrier for InTask {
+    fn is_task(&self) -> bool {
+        true
+    }
+
+    fn extend_ttl(&self, ttl: Duration) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(self.engine.extend_ttl(&self.id, self.epoch, ttl))
+    }
+}
 
 /// How an execution leaves its record.
 enum Outcome {
@@ -195,10 +218,11 @@ impl Engine {
         watch: impl Future<Output = Ending> + Send,
     ) {
         let run = Run::new(RunStart {
-            carrier: Carrier::Task {
+            carrier: Box::new(InTask {
                 engine: self.clone(),
+                id: record.task_id.clone(),
                 epoch: record.execution.epoch,
-            },
+            }),
             id: record.task_id.clone(),
             capabilities: record.client_capabilities.clone(),
             ledger: &record.ledger,
@@ -212,7 +236,7 @@ impl Engine {
             progress: record.progress,
         });
         let invocation = Invocation::new(
-            ToolContext::new(run.clone()),
+            run.clone(),
             Caller::of_shared(record.principal.clone()),
             self.inner.states.clone(),
             record.arguments.decode().unwrap_or_default(),

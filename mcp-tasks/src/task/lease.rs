@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcp_tasks_core::{Json, StoreError, TaskRecord, Timestamp};
+use mcp_tasks_core::{Json, StoreError, TaskRecord, Timestamp, error_chain};
 
 use super::birth::Birth;
 use super::claim::TakenOn;
 use super::execution::internal_error;
 use super::write::REQUEST_PATIENCE;
-use super::{Engine, error_chain, lock};
+use super::{Engine, lock};
 use crate::run::clock::Timer;
 use crate::run::driver::Ending;
 use crate::tool::descriptor::OnCrash;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use mcp_tasks_core::{StoreError, TaskChange, TaskId, TaskRecord, TaskStatus, Timestamp};
+use mcp_tasks_core::{StoreError, TaskChange, TaskId, TaskRecord, TaskStatus, Timestamp, error_chain};
 use rmcp::ErrorData;
 
 use super::watchers::Watch;
-use super::{Engine, error_chain, lock, store_failed};
+use super::{Engine, lock, store_failed};
 use crate::Caller;
 
 /// How many tasks one listener may watch: what a client can have on its screen, and some hundred kilobytes.

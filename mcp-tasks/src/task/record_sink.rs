@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_tasks_core::{Change, Ledger, StoreError, TaskRecord, Updated};
+use mcp_tasks_core::{Change, Ledger, StoreError, TaskRecord, Updated, error_chain};
 use tokio::time::Instant;
 
+use super::Engine;
 use super::birth::Birth;
-use super::{Engine, error_chain};
-use crate::context::ProgressUpdate;
 use crate::run::driver::{Sink, Written};
+use crate::run::progress::ProgressUpdate;
 
 pub(crate) struct RecordSink {
     pub(crate) engine: Engine,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcp_tasks_core::{
     Change, Claim, ClientCapabilities, Json, Ledger, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp,
-    Updated,
+    Updated, error_chain,
 };
 use rmcp::ErrorData;
 
@@ -15,7 +15,7 @@ use super::claim::TakenOn;
 use super::doubt::{Doubt, Remedy};
 use super::places::Place;
 use super::write::{REQUEST_PATIENCE, patiently};
-use super::{Client, Engine, Running, error_chain, lock, store_failed};
+use super::{Client, Engine, Running, lock, store_failed};
 use crate::tool::registry::RegisteredTool;
 
 /// A call that becomes a task: its arguments were checked, its guard passed.

@@ -14,12 +14,7 @@ use tokio::sync::Notify;
 
 use super::execution::given_up;
 use super::{Engine, lock};
-use crate::context::ProgressUpdate;
-
-/// What is left of a wait for the run to be put away for it. A wait in the process costs a future, and a write to the store
-/// whenever the lease is renewed, every ten seconds by default; one without costs two writes and a replay, however long
-/// it is. From about here on it is the cheaper one, and a restart no longer fails the task.
-pub(crate) const LONG_WAIT: Duration = Duration::from_secs(10);
+use crate::run::progress::ProgressUpdate;
 
 /// The longest wait between two looks at the clock. It may have jumped ahead meanwhile: timers do not go on while a machine
 /// is suspended, and the clock does.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
-use mcp_tasks_core::{Change, StoreError, TaskId, TaskRecord, Updated, WriteId};
+use mcp_tasks_core::{Change, StoreError, TaskId, TaskRecord, Updated, WriteId, error_chain};
 
-use super::{Engine, error_chain, lock};
+use super::{Engine, lock};
 
 /// How long a request waits for a store that cannot be reached or does not answer: long enough for a lost acknowledgement or
 /// a restart of the store's connection, and shorter than clients wait for an answer.

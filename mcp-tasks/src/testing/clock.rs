@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use mcp_tasks_core::Timestamp;
 
-use crate::{Clock, Timer};
+use crate::host::{Clock, Timer};
 
 /// 2026-07-28T00:00:00Z, the day of the protocol's revision: any fixed instant would do.
 const START: Timestamp = Timestamp::from_millis(1_785_196_800_000);
@@ -18,7 +18,7 @@ const START: Timestamp = Timestamp::from_millis(1_785_196_800_000);
 ///
 /// A [`TestTool`](super::TestTool) has one of its own, or is [given](super::TestTool::clock) one, and lets it jump to the
 /// end of a [`sleep`](crate::ToolContext::sleep) that the tool is in. For tests of a whole server,
-/// [`TaskRuntime::builder().clock(..)`](crate::TaskRuntimeBuilder::clock) takes it: then tools that sleep wake up, and
+/// [`TaskRuntime::builder().clock(..)`](crate::host::TaskRuntimeBuilder::clock) takes it: then tools that sleep wake up, and
 /// tasks that run expire, when the test sets the clock.
 ///
 /// ```

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use super::TestClock;
 use super::recorder::Recorder;
-use crate::context::ProgressUpdate;
 use crate::run::Run;
 use crate::run::driver::{Body, Ending, Sink, Written, drive};
+use crate::run::progress::ProgressUpdate;
 
 /// Why a run does not go on by itself.
 pub(super) enum Stopped {

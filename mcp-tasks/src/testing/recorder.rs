@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mcp_tasks_core::Ledger;
 
 use super::TestStep;
-use crate::context::ProgressUpdate;
 use crate::run::Watch;
+use crate::run::progress::ProgressUpdate;
 
 #[derive(Default)]
 pub(super) struct Recorder {

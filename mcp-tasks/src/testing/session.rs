@@ -17,18 +17,20 @@ use super::once::{Once, Stopped};
 use super::recorder::Recorder;
 use super::script::Script;
 use super::{TestClock, TestEnding, TestFailure, TestOutcome, TestQuestion, TestTool, json_of};
-use crate::__private::Invocation;
 use crate::call::request_state::RequestStateCodec;
 use crate::call::round::Round;
 use crate::config::settings::Settings;
 use crate::config::start::Warnings;
+use crate::config::tools;
+use crate::host::Clock;
 use crate::host::task_server::{Admission, admit};
 use crate::run::driver::Ending;
-use crate::run::{Carrier, Deferral, Run, RunStart};
+use crate::run::{Carrier, Deferral, InCall, Run, RunStart};
 use crate::task::Engine;
-use crate::tool::registry::{RegisteredTool, Registry};
+use crate::task::execution::InTask;
+use crate::tool::invocation::Invocation;
+use crate::tool::registry::RegisteredTool;
 use crate::tool::state::StateMap;
-use crate::{Clock, ToolContext};
 
 /// The id of every task in a test: there is one.
 const ID: &str = "test";
@@ -57,7 +59,7 @@ impl<'a> Session<'a> {
     pub(super) fn new(test: &'a TestTool) -> Result<Self, TestFailure> {
         let config = test.config.clone().build()?;
         let settings = Settings::read(&config)?;
-        let registry = Registry::collect(
+        let registry = tools::collect(
             vec![test.descriptor],
             false,
             &config,
@@ -191,11 +193,14 @@ impl<'a> Session<'a> {
     /// Runs the body once; also returns the ledger that the run leaves.
     async fn run_body(&mut self, hold: bool) -> Result<(Ending, Ledger), TestFailure> {
         self.runs += 1;
-        let carrier = if self.is_task {
-            let (engine, epoch) = (self.engine.clone(), 1);
-            Carrier::Task { engine, epoch }
+        let carrier: Box<dyn Carrier> = if self.is_task {
+            Box::new(InTask {
+                engine: self.engine.clone(),
+                id: self.round.id.clone(),
+                epoch: 1,
+            })
         } else {
-            Carrier::Call
+            Box::new(InCall)
         };
         let deferral = match (self.is_task, self.deferral) {
             (true, Deferral::Pending) => Deferral::Done,
@@ -213,7 +218,7 @@ impl<'a> Session<'a> {
             progress: self.progress,
         });
         let body = self.tool.descriptor.call(Invocation::new(
-            ToolContext::new(run.clone()),
+            run.clone(),
             self.test.caller.clone(),
             self.states.clone(),
             self.test.arguments.clone(),

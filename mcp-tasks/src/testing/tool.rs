@@ -12,9 +12,10 @@ use serde_json::{Map, Value};
 use super::script::{Script, to_value};
 use super::session::Session;
 use super::{TestAnswer, TestClock, TestFailure, TestOutcome, TestQuestion};
+use crate::Caller;
 use crate::config::{Config, ConfigBuilder};
 use crate::tool::state::StateMap;
-use crate::{Caller, ToolDefinition, ToolDescriptor};
+use crate::tool::{ToolDefinition, ToolDescriptor};
 
 /// One tool, to be run in a test; see [the module](super).
 ///

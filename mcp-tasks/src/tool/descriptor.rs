@@ -2,10 +2,10 @@
 
 use rmcp::model::CallToolResult;
 
-use crate::__private::{BoxFuture, Invocation};
 use crate::tool::argument::Arguments;
 use crate::tool::caller::Guard;
 use crate::tool::error::ToolError;
+use crate::tool::invocation::{BoxFuture, Invocation};
 use crate::tool::schema::{InputSchema, OutputSchema};
 
 mod parts;
@@ -408,7 +408,8 @@ inventory::collect!(ToolDescriptor);
 /// tool can be named where link-time collection is not wanted or not available.
 ///
 /// ```standalone_crate
-/// use mcp_tasks::{ToolDefinition, mcp_tool};
+/// use mcp_tasks::tool::ToolDefinition;
+/// use mcp_tasks::mcp_tool;
 ///
 /// /// Adds two numbers
 /// #[mcp_tool]

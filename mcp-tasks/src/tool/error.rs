@@ -8,7 +8,7 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode};
 use serde_json::{Value, json};
 
-use crate::context::ElicitError;
+use crate::tool::elicit_error::ElicitError;
 
 /// How a tool fails: with a result the model reads, or with a JSON-RPC error.
 ///
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_question_that_cannot_be_asked_anywhere_in_the_chain_decides() {
         let deep = Publish(ElicitError::NotSupported {
-            kind: crate::InputKind::Form,
+            kind: crate::context::InputKind::Form,
         });
         assert!(question_mark(deep).into_outcome().is_err());
     }

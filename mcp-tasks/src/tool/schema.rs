@@ -9,7 +9,7 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::tool::argument::{self, ToolArgument};
+use crate::tool::parameter::{ToolArgument, is_optional};
 
 /// The input schema of a tool, while its parameters are described one by one.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl InputSchema {
                 .insert("description".to_owned(), description.into());
         }
         self.properties.insert(name.to_owned(), schema.to_value());
-        if !argument::is_optional::<T>() {
+        if !is_optional::<T>() {
             self.required.push(name.into());
         }
     }

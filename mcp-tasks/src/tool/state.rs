@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// server shares the value, to keep or to move into what is spawned. `state.0` is that `Arc`, so the own
 /// field `0` of a tuple struct is reached once it is taken apart.
 ///
-/// The application gives the value itself, with [`TaskRuntimeBuilder::state`](crate::TaskRuntimeBuilder::state), and not an
+/// The application gives the value itself, with [`TaskRuntimeBuilder::state`](crate::host::TaskRuntimeBuilder::state), and not an
 /// `Arc` of it. What is in an `Arc` already, because other parts of the program share it, is taken as `State<Arc<T>>`.
 ///
 /// ```standalone_crate

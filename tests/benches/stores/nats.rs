@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_nats::jetstream::{self, kv};
-use mcp_tasks::NatsStore;
+use mcp_tasks::store::NatsStore;
 use mcp_tasks_tests::servers::{nats, until_exit};
 
 use super::compare::{self, Driver, Raw, Row};

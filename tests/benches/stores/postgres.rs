@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use mcp_tasks::PostgresStore;
+use mcp_tasks::store::PostgresStore;
 use mcp_tasks_tests::servers::{postgres, until_exit};
 use tokio_postgres::{Client, NoTls, Statement};
 

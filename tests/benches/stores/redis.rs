@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mcp_tasks::RedisStore;
+use mcp_tasks::store::RedisStore;
 use mcp_tasks_tests::servers::{redis, until_exit};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, Cmd, Script};

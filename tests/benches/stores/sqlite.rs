@@ -4,7 +4,7 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcp_tasks::{Durability, SqliteOptions};
+use mcp_tasks::store::{Durability, SqliteOptions};
 use rusqlite::{Connection, params};
 use tokio::task::spawn_blocking;
 

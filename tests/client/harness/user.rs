@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use mcp_tasks::Elicited;
 use mcp_tasks::client::{FormRequest, InputError, InputHandler, SamplingRequest, UrlRequest};
-use mcp_tasks::{Elicited, InputKind};
+use mcp_tasks::context::InputKind;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 

@@ -7,8 +7,8 @@ mod store;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_tasks::host::{Clock, TaskRuntimeBuilder};
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Clock, TaskRuntimeBuilder};
 use mcp_tasks_core::Timestamp;
 
 pub(crate) use client::{Client, code, keys, status, text};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcp_tasks::Clock;
+use mcp_tasks::host::Clock;
 use mcp_tasks_core::{
     Change, Fingerprint, InputKind, InputRequest, Json, Ledger, MemoryStore, Mutation, StoreFuture, TaskId, TaskRecord,
     TaskStatus, TaskStore, Timestamp, Updated, WriteId,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_tasks::{NatsOptions, NatsStore};
+use mcp_tasks::store::{NatsOptions, NatsStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore};
 use mcp_tasks_tests::certificates;
 use mcp_tasks_tests::servers::{DbServer, nats};

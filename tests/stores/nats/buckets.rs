@@ -1,7 +1,7 @@
 //! Buckets: made, found, unfit, full; what keys may be.
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
-use mcp_tasks::{NatsOptions, NatsStore};
+use mcp_tasks::store::{NatsOptions, NatsStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore, WriteId};
 use mcp_tasks_tests::servers::nats_without_jetstream;
 

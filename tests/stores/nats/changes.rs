@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use mcp_tasks::NatsOptions;
+use mcp_tasks::store::NatsOptions;
 use mcp_tasks_core::{ChangeStream, TaskChange, TaskId, TaskStore, WriteId};
 
 use super::{Fresh, until};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_tasks::{NatsOptions, NatsStore};
+use mcp_tasks::store::{NatsOptions, NatsStore};
 use mcp_tasks_core::{TaskId, TaskStore, WriteId};
 use mcp_tasks_tests::servers::{DbServer, free_port, nats};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mcp_tasks::{NatsOptions, NatsStore};
+use mcp_tasks::store::{NatsOptions, NatsStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore};
 use mcp_tasks_tests::servers::nats;
 use nkeys::KeyPair;

@@ -1,7 +1,7 @@
 //! A bucket in another JetStream domain than the server's own: applications connect to a leaf without JetStream.
 
 use futures::StreamExt;
-use mcp_tasks::NatsStore;
+use mcp_tasks::store::NatsStore;
 use mcp_tasks_core::{TaskChange, TaskId, TaskStore, WriteId};
 use mcp_tasks_tests::servers::{DbServer, free_port, nats_without_jetstream};
 use tempfile::TempDir;

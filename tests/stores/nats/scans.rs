@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_tasks::{NatsOptions, NatsStore};
+use mcp_tasks::store::{NatsOptions, NatsStore};
 use mcp_tasks_core::{Change, Mutation, TaskId, TaskStore, WriteId};
 
 use super::{Fresh, until};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use mcp_tasks::NatsOptions;
+use mcp_tasks::store::NatsOptions;
 use mcp_tasks_core::{StoreError, TaskId, TaskStore, WriteId};
 use mcp_tasks_tests::servers::nats;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use futures::StreamExt;
-use mcp_tasks::PostgresOptions;
+use mcp_tasks::store::PostgresOptions;
 use mcp_tasks_core::{StoreError, TaskChange, TaskId, TaskStore};
 use mcp_tasks_tests::certificates;
 use mcp_tasks_tests::servers::{self, DbServer};

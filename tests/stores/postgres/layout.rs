@@ -1,6 +1,6 @@
 //! Tables: made, shared, and refused.
 
-use mcp_tasks::{PostgresOptions, PostgresStore};
+use mcp_tasks::store::{PostgresOptions, PostgresStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore};
 use tokio_postgres::NoTls;
 

@@ -1,6 +1,6 @@
 //! Passwords, users, certificates, and that none of them is shown.
 
-use mcp_tasks::{RedisOptions, RedisStore};
+use mcp_tasks::store::{RedisOptions, RedisStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore};
 use mcp_tasks_tests::certificates;
 use mcp_tasks_tests::servers::{self, free_port};

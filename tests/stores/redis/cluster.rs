@@ -1,6 +1,6 @@
 //! A cluster of two nodes, each with half of the slots.
 
-use mcp_tasks::{RedisOptions, RedisStore};
+use mcp_tasks::store::{RedisOptions, RedisStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore, WriteId};
 use mcp_tasks_tests::servers::{self, DbServer};
 

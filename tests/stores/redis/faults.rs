@@ -299,7 +299,7 @@ async fn an_update_of_several_round_trips_is_answered_in_time() {
     fresh.create(record("t", None)).await.unwrap();
     // Two answers fit into the time: to the greeting, and to the question what is there. That to the write does not.
     let url = line(fresh.keeps.port(), |_| tokio::time::sleep(TIMEOUT * 2 / 5)).await;
-    let slow = mcp_tasks::RedisOptions::new(&url)
+    let slow = mcp_tasks::store::RedisOptions::new(&url)
         .unwrap()
         .timeout(TIMEOUT)
         .open()
@@ -331,7 +331,7 @@ async fn a_connection_that_answers_nobody_is_replaced_though_callers_have_less_p
         }
     })
     .await;
-    let store = mcp_tasks::RedisOptions::new(&url)
+    let store = mcp_tasks::store::RedisOptions::new(&url)
         .unwrap()
         .timeout(TIMEOUT)
         .open()

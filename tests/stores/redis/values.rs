@@ -124,7 +124,7 @@ async fn two_stores_on_one_server_share_tasks_and_prefixes_keep_them_apart() {
     let Some(fresh) = fresh() else { return };
     let (other, apart) = (
         fresh.other(),
-        mcp_tasks::RedisOptions::new(fresh.keeps.url())
+        mcp_tasks::store::RedisOptions::new(fresh.keeps.url())
             .unwrap()
             .key_prefix("apart:")
             .open()

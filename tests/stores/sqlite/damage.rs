@@ -1,6 +1,6 @@
 //! Rows that cannot be read, files that are not ours, disks that are full.
 
-use mcp_tasks::{SqliteOptions, SqliteStore};
+use mcp_tasks::store::{SqliteOptions, SqliteStore};
 use mcp_tasks_core::{StoreError, TaskId, TaskStore, WriteId};
 
 use super::Fresh;

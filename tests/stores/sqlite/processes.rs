@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use mcp_tasks::SqliteStore;
+use mcp_tasks::store::SqliteStore;
 use mcp_tasks_core::{StoreError, TaskId, TaskStore, WriteId};
 
 use super::Fresh;

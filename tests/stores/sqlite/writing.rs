@@ -34,7 +34,9 @@ async fn a_mutation_that_panics_fails_its_caller_and_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn creating_is_not_slowed_by_a_sweep() {
-    let fresh = Arc::new(Fresh::with(|options| options.durability(mcp_tasks::Durability::Normal)));
+    let fresh = Arc::new(Fresh::with(|options| {
+        options.durability(mcp_tasks::store::Durability::Normal)
+    }));
     let fill: Vec<_> = (0..5_000)
         .map(|n| {
             let fresh = fresh.clone();
@@ -86,7 +88,9 @@ async fn a_future_dropped_before_its_turn_writes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_cancel_and_complete_the_first_is_final_a_thousand_times() {
-    let fresh = Arc::new(Fresh::with(|options| options.durability(mcp_tasks::Durability::Normal)));
+    let fresh = Arc::new(Fresh::with(|options| {
+        options.durability(mcp_tasks::store::Durability::Normal)
+    }));
     for round in 0..1_000 {
         let id = TaskId::new(&format!("t{round}"));
         fresh.create(record(id.as_str(), None)).await.unwrap();

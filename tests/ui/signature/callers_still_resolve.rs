@@ -8,7 +8,7 @@ async fn encode(
     uri
 }
 
-fn register<T: mcp_tasks::ToolDefinition>() {}
+fn register<T: mcp_tasks::tool::ToolDefinition>() {}
 
 pub async fn call() -> usize {
     register::<encode>();

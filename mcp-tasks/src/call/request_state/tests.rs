@@ -20,7 +20,7 @@ fn key(byte: u8) -> String {
 
 fn codec(keys: &[u8]) -> RequestStateCodec {
     let keys: Vec<_> = keys.iter().map(|byte| key(*byte)).collect();
-    RequestStateCodec::new(&keys.join(","), TTL).unwrap()
+    RequestStateCodec::new(&SealingKeys::parse(&keys.join(",")).unwrap(), TTL)
 }
 
 fn arguments(name: &str) -> Fingerprint {
@@ -281,8 +281,8 @@ fn a_key_is_read_in_either_alphabet_with_or_without_padding() {
         format!("{url}="),
         format!("  {standard}\n"),
     ] {
-        let codec = RequestStateCodec::new(&written, TTL).unwrap();
-        let sealed = RequestStateCodec::new(&standard, TTL).unwrap();
+        let codec = RequestStateCodec::new(&SealingKeys::parse(&written).unwrap(), TTL);
+        let sealed = RequestStateCodec::new(&SealingKeys::parse(&standard).unwrap(), TTL);
         assert!(opens(&codec, &token(&sealed)), "{written}");
     }
 }
@@ -299,7 +299,7 @@ fn a_key_that_is_not_one_is_named_by_its_place_and_not_shown() {
         "WlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWl",
     ] {
         for (keys, place) in [(wrong.to_owned(), 1), (format!("{},{wrong}", key(1)), 2)] {
-            let error = RequestStateCodec::new(&keys, TTL).unwrap_err();
+            let error = SealingKeys::parse(&keys).unwrap_err();
             assert!(error.contains(&format!("key {place}")), "{error}");
             assert!(wrong.is_empty() || !error.contains(wrong), "{error}");
             assert!(!error.contains(&key(1)), "{error}");

@@ -10,8 +10,9 @@ use super::super::outcome::{Outcome, Report, Stop};
 use super::super::prompt::{Onlooker, Prompt};
 use super::follow::stopped;
 use super::session::{Context, Session};
+use crate::Elicited;
 use crate::client::{InputRequest, SavedTask, TaskState};
-use crate::{Elicited, InputKind};
+use crate::context::InputKind;
 
 pub(super) async fn run(context: &mut Context, answer: &args::Answer) -> Result<Report, Stop> {
     let (server, task) = context.target(&answer.target)?;

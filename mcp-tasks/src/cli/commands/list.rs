@@ -6,7 +6,7 @@ use super::super::kept::Entry;
 use super::super::outcome::{Outcome, Report, Stop};
 use super::super::text;
 use super::session::Context;
-use crate::{Clock, SystemClock};
+use crate::host::{Clock, SystemClock};
 
 pub(super) fn list(context: &Context) -> Result<Report, Stop> {
     let tasks = context.kept()?.read()?;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use async_nats::ServerAddr;
 use mcp_tasks_core::StoreError;
+use mcp_tasks_core::store::DEFAULT_KEY_PREFIX;
 use percent_encoding::percent_decode_str;
 
-use super::super::defaults::{PREFIX, TIMEOUT};
+use super::super::defaults::TIMEOUT;
 use super::error::refused;
 use super::{NatsStore, name};
 
@@ -42,7 +43,7 @@ pub(super) enum Origin {
 ///
 /// ```
 /// use std::time::Duration;
-/// use mcp_tasks::NatsOptions;
+/// use mcp_tasks::store::NatsOptions;
 ///
 /// let store = NatsOptions::new("nats://nats-1.internal,nats-2.internal")?
 ///     .credentials_file("/etc/app/tasks.creds")
@@ -87,7 +88,8 @@ impl NatsOptions {
     /// # Errors
     /// [`StoreError::Refused`] if the URL cannot be used; the URL is not shown, as it may hold a password.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        Self::from_url(url, PREFIX).map_err(|reason| refused(format!("the NATS URL cannot be used: {reason}")))
+        Self::from_url(url, DEFAULT_KEY_PREFIX)
+            .map_err(|reason| refused(format!("the NATS URL cannot be used: {reason}")))
     }
 
     /// A connection that the application has, of the crate `async-nats` 0.51. What has to do with connecting is then up
@@ -103,7 +105,7 @@ impl NatsOptions {
         Self {
             origin,
             auth: Auth::default(),
-            prefix: PREFIX.to_owned(),
+            prefix: DEFAULT_KEY_PREFIX.to_owned(),
             timeout: TIMEOUT,
             replicas: None,
             max_bytes: None,

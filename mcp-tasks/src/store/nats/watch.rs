@@ -173,7 +173,7 @@ async fn follow(connection: Arc<Connection>, shared: Arc<Shared>) {
                 reading
             });
         }
-        let error = crate::task::error_chain(&error);
+        let error = mcp_tasks_core::error_chain(&error);
         if warned {
             tracing::debug!(error, "the NATS bucket cannot be followed");
         } else {

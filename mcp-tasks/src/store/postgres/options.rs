@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use mcp_tasks_core::StoreError;
+use mcp_tasks_core::store::DEFAULT_KEY_PREFIX;
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
-use super::super::defaults::{PREFIX, TIMEOUT};
+use super::super::defaults::TIMEOUT;
 use super::super::failure::refused;
 use super::PostgresStore;
 
@@ -155,7 +156,7 @@ impl PostgresOptions {
             verify: Verify::Nothing,
             roots: None,
             schema: None,
-            prefix: PREFIX.to_owned(),
+            prefix: DEFAULT_KEY_PREFIX.to_owned(),
             timeout: TIMEOUT,
             pool_size: POOL_SIZE,
             pool: None,

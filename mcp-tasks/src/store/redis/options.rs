@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use mcp_tasks_core::store::DEFAULT_KEY_PREFIX;
 use mcp_tasks_core::{CasStore, StoreError};
 use redis::aio::ConnectionManager;
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::{Client, ClientTlsConfig, ConnectionAddr, TlsCertificates};
 
-use super::super::defaults::{PREFIX, TIMEOUT};
+use super::super::defaults::TIMEOUT;
 use super::super::failure::refused;
 use super::super::feed::Feed;
 use super::backend::RedisBackend;
@@ -69,7 +70,7 @@ impl RedisOptions {
         Self {
             given,
             manager: None,
-            prefix: PREFIX.to_owned(),
+            prefix: DEFAULT_KEY_PREFIX.to_owned(),
             timeout: TIMEOUT,
             root_certificates: None,
             client_certificate: None,

@@ -5,8 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::bail;
 use mcp_tasks::__private::Direct;
+use mcp_tasks::Config;
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Config, MemoryStore, TaskStore};
+use mcp_tasks::store::{MemoryStore, TaskStore};
 use mcp_tasks_core::{TaskRecord, TaskStatus};
 use mcp_tasks_tests::rmcp_server::QUESTION;
 use serde_json::json;

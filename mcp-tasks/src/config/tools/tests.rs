@@ -10,10 +10,13 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::__private::Invocation;
-use crate::run::{Carrier, Deferral, Run, RunStart};
+use crate::host::SystemClock;
+use crate::run::{Deferral, InCall, Run, RunStart};
+use crate::tool::ToolDefinition;
 use crate::tool::argument::Arguments;
-use crate::{Args, Caller, Denied, State, SystemClock, ToolContext, ToolDefinition, ToolError, mcp_task, mcp_tool};
+use crate::tool::descriptor::ToolKind;
+use crate::tool::invocation::Invocation;
+use crate::{Args, Caller, Denied, State, ToolContext, ToolError, mcp_task, mcp_tool};
 
 #[derive(Serialize, JsonSchema)]
 struct Encoded {
@@ -122,7 +125,7 @@ fn collect(
     config: &Config,
     states: &StateMap,
 ) -> Result<Registry, StartError> {
-    Registry::collect(tools, use_inventory, config, states, &mut Warnings::default())
+    super::collect(tools, use_inventory, config, states, &mut Warnings::default())
 }
 
 fn registry(values: &[(&str, &str)]) -> Result<Registry, StartError> {
@@ -134,7 +137,7 @@ fn invocation(arguments: Value) -> Invocation {
         panic!("not an object")
     };
     let run = Run::new(RunStart {
-        carrier: Carrier::Call,
+        carrier: Box::new(InCall),
         id: TaskId::from_entropy([0; 16]),
         capabilities: ClientCapabilities::new(Json::of(&json!({})).unwrap()),
         ledger: &Ledger::default(),
@@ -143,12 +146,7 @@ fn invocation(arguments: Value) -> Invocation {
         token: CancellationToken::new(),
         progress: None,
     });
-    Invocation::new(
-        ToolContext::new(run),
-        Caller::anonymous(),
-        Arc::new(states()),
-        arguments,
-    )
+    Invocation::new(run, Caller::anonymous(), Arc::new(states()), arguments)
 }
 
 async fn call(name: &str, arguments: Value) -> Result<CallToolResult, ToolError> {
@@ -378,8 +376,8 @@ fn two_keys_with_one_environment_variable_stop_the_start() {
 #[test]
 fn expected_tools_that_are_not_there_are_named() {
     let registry = registry(&[]).unwrap();
-    assert!(registry.expect_tools(["encode", "search"]).is_ok());
-    let error = registry.expect_tools(["encode", "publish"]).unwrap_err();
+    assert!(expect_tools(&registry, ["encode", "search"]).is_ok());
+    let error = expect_tools(&registry, ["encode", "publish"]).unwrap_err();
     assert!(error.to_string().contains("`publish`"), "{error}");
 }
 

@@ -1,0 +1,187 @@
+//! What only the code uses that the attributes write, through `__private`. It changes together with the attributes.
+
+use std::fmt;
+use std::future::Future;
+use std::panic;
+
+use rmcp::model::CallToolResult;
+
+use crate::tool::argument::{ArgumentProblem, Arguments, invalid_arguments_result};
+use crate::tool::caller::{Caller, Denied};
+use crate::tool::descriptor::{SourceLocation, StateRequirement, ToolDescriptor, ToolFunctions, ToolKind};
+use crate::tool::error::ToolError;
+use crate::tool::form::ElicitField;
+use crate::tool::invocation::{BoxFuture, Invocation};
+use crate::tool::parameter::ToolArgument;
+use crate::tool::schema::InputSchema;
+use crate::tool::state::{State, StateMap};
+
+/// What can be done with a parameter that is an argument.
+///
+/// The bounds stand on [`of`](Self::of) alone, which generated code calls once for a parameter, so that a type that
+/// does not fit is one error.
+pub struct Argument<T> {
+    describe: fn(&mut InputSchema, &str, Option<&str>),
+    take: fn(&mut Arguments, &str) -> Option<T>,
+}
+
+impl<T> Argument<T> {
+    /// A parameter that is one argument.
+    #[must_use]
+    pub const fn of() -> Self
+    where
+        T: ToolArgument,
+    {
+        Self {
+            describe: InputSchema::property::<T>,
+            take: Arguments::take::<T>,
+        }
+    }
+
+    /// A parameter that is all arguments; it has no name and no description of its own.
+    #[must_use]
+    pub const fn all() -> Self
+    where
+        T: ToolArgument,
+    {
+        Self {
+            describe: |schema, _, _| schema.whole::<T>(),
+            take: |arguments, _| arguments.take_all::<T>(),
+        }
+    }
+
+    /// Adds it to the input schema.
+    pub fn describe(&self, schema: &mut InputSchema, name: &str, description: Option<&str>) {
+        (self.describe)(schema, name, description);
+    }
+
+    /// Decodes it.
+    pub fn take(&self, arguments: &mut Arguments, name: &str) -> Option<T> {
+        (self.take)(arguments, name)
+    }
+}
+
+impl<T> fmt::Debug for Argument<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Argument").finish_non_exhaustive()
+    }
+}
+
+/// What can be done with a `State<T>` parameter; one place for its bounds, as with [`Argument`].
+pub struct SharedState<T> {
+    requirement: StateRequirement,
+    get: fn(&StateMap) -> Option<State<T>>,
+}
+
+impl<T> SharedState<T> {
+    /// The parameter of this type.
+    #[must_use]
+    pub const fn of() -> Self
+    where
+        T: Send + Sync + 'static,
+    {
+        Self {
+            requirement: StateRequirement::of::<T>(),
+            get: StateMap::get::<T>,
+        }
+    }
+
+    /// What the server has to be given.
+    #[must_use]
+    pub const fn requirement(&self) -> StateRequirement {
+        self.requirement
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// There is none; a server that started has it.
+    pub fn get(&self, invocation: &Invocation) -> Result<State<T>, ToolError> {
+        (self.get)(invocation.states()).ok_or_else(|| {
+            let message = format!("the server has no state `{}`", self.requirement.type_name());
+            ToolError::protocol(rmcp::ErrorData::internal_error(message, None))
+        })
+    }
+}
+
+impl<T> fmt::Debug for SharedState<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedState").finish_non_exhaustive()
+    }
+}
+
+/// Boxes the future of a tool. A future that is not `Send` is an error where this is called, which is on the function.
+pub fn boxed<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(future)
+}
+
+/// What `guard = path` names. The future's being `Send` is no part of it, so that the compiler can say why one is not.
+#[diagnostic::on_unimplemented(
+    message = "this cannot be the guard of a tool",
+    label = "not an `async fn(&Caller) -> Result<(), Denied>`",
+    note = "write `async fn guard(caller: &Caller) -> Result<(), Denied>`"
+)]
+pub trait GuardFunction<'a, Fut> {
+    /// Asks it.
+    fn ask(&self, caller: &'a Caller) -> Fut;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, F, Fut> GuardFunction<'a, Fut> for F
+where
+    F: Fn(&'a Caller) -> Fut,
+    Fut: Future<Output = Result<(), Denied>>,
+{
+    fn ask(&self, caller: &'a Caller) -> Fut {
+        self(caller)
+    }
+}
+
+/// Asks a guard.
+pub fn guarded<'a, G, Fut>(guard: G, caller: &'a Caller) -> BoxFuture<'a, Result<(), Denied>>
+where
+    G: GuardFunction<'a, Fut>,
+    Fut: Future<Output = Result<(), Denied>> + Send + 'a,
+{
+    Box::pin(guard.ask(caller))
+}
+
+/// Runs a function that is not async where it may block. Its panic goes on in the caller.
+///
+/// A blocking function cannot be stopped: dropping the future leaves it running to its end, its result unused.
+pub async fn blocking<R: Send + 'static>(function: impl FnOnce() -> R + Send + 'static) -> Result<R, ToolError> {
+    match tokio::task::spawn_blocking(function).await {
+        Ok(returned) => Ok(returned),
+        Err(error) => match error.try_into_panic() {
+            Ok(payload) => panic::resume_unwind(payload),
+            // The runtime is shutting down and did not start it.
+            Err(_) => Err(ToolError::protocol(rmcp::ErrorData::internal_error(
+                "the server is shutting down",
+                None,
+            ))),
+        },
+    }
+}
+
+/// Stands for a tool whose attribute has an error, which is reported where it is; never run.
+pub const BROKEN: ToolDescriptor = ToolDescriptor::new(
+    ToolKind::Tool,
+    "",
+    ToolFunctions::new(
+        |_| {},
+        |_| {},
+        |_| {},
+        |_| Box::pin(async { Ok(CallToolResult::default()) }),
+    ),
+    SourceLocation::new("", 0, 0, ""),
+);
+
+/// The end of a run whose arguments did not decode.
+#[must_use]
+pub fn invalid_arguments(tool: &str, problems: &[ArgumentProblem]) -> CallToolResult {
+    invalid_arguments_result(tool, problems)
+}
+
+/// For the derive: fails on the type of a field that a form cannot have.
+pub const fn assert_field<T: ElicitField>() {}
