@@ -1,6 +1,7 @@
 //! Durable, long-running MCP tools on rmcp: annotate an async function, get a task.
 //!
-//! Applications depend on this crate. Authors of a store depend on `mcp-tasks-core`, and nobody on `mcp-tasks-macros`.
+//! Applications depend on this crate. Authors of a store depend on `mcp-tasks-core`; no crate but this one on
+//! `mcp-tasks-macros`.
 //!
 //! # A first tool
 //!
