@@ -84,7 +84,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
         // As text, so that it does not hang on how serde_json was told to keep numbers.
         let text = <&RawValue>::deserialize(deserializer)?.get();
         let id = if text.starts_with('"') {
-            serde_json::from_str(text).map(|Key(text)| Id::Text(text))
+            serde_json::from_str(text).map(|Str(text)| Id::Text(text))
         } else {
             serde_json::from_str(text).map(Id::Number)
         };
@@ -115,7 +115,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let (mut version, mut capabilities) = (None, None);
                 let (mut token, mut parent, mut state) = (None, None, None);
-                while let Some(Key(key)) = map.next_key()? {
+                while let Some(Str(key)) = map.next_key()? {
                     match &*key {
                         "io.modelcontextprotocol/protocolVersion" => once(&mut version, map.next_value::<Text<'_>>()?)?,
                         "io.modelcontextprotocol/clientCapabilities" => once(&mut capabilities, map.next_value()?)?,
@@ -150,8 +150,9 @@ fn once<T, E: Error>(place: &mut Option<T>, value: T) -> Result<(), E> {
     }
 }
 
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+/// Text, borrowed where nothing in it is escaped; serde copies every bare [`Cow`].
+#[derive(Debug, Deserialize)]
+pub(super) struct Str<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// Any JSON value, kept if it is text.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Error, Result, Server};
 use crate::host::task_server::TaskServer;
 
-mod glance;
 mod head;
+mod id_scanner;
 mod input;
 mod lines;
 mod listen;

@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use super::capabilities::Known;
-use super::message::{Id, Meta, Object, REVISION};
+use super::message::{Id, Meta, Object, REVISION, Str};
 use crate::Caller;
 use crate::host::task_server::TaskServer;
 use crate::host::task_server::declared::undeclared;
@@ -56,10 +56,7 @@ pub(super) enum Wanted<'a> {
 }
 
 #[derive(Deserialize)]
-struct Ids<'a>(#[serde(borrow)] Vec<Name<'a>>);
-
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct Ids<'a>(#[serde(borrow)] Vec<Str<'a>>);
 
 impl<'a> Params<'a> {
     /// What is wanted of us.
@@ -78,7 +75,7 @@ impl<'a> Params<'a> {
             return Wanted::Refused(undeclared());
         }
         match serde_json::from_str::<Ids<'a>>(ids.get()) {
-            Ok(Ids(ids)) => Wanted::Tasks(ids.into_iter().map(|name| name.0).collect()),
+            Ok(Ids(ids)) => Wanted::Tasks(ids.into_iter().map(|id| id.0).collect()),
             Err(_) => Wanted::Refused(ErrorData::invalid_params(
                 "Invalid params: taskIds is a list of task ids",
                 None,

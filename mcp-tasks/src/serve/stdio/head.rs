@@ -1,13 +1,12 @@
 //! The check that a line is what rmcp can decode, which sees the method on its way.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::serve::message::Checked;
+use crate::serve::message::{Checked, Str};
 
 /// What a message begins with on some systems, and means nothing (RFC 8259, section 8.1). rmcp passes over it too.
 const MARK: char = '\u{feff}';
@@ -41,9 +40,6 @@ pub(super) fn head(line: &[u8]) -> Result<Head<'_>, String> {
 
 struct Method(Option<String>);
 
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
 impl<'de> Deserialize<'de> for Method {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members;
@@ -56,7 +52,7 @@ impl<'de> Deserialize<'de> for Method {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Method, A::Error> {
                 let mut method = None;
-                while let Some(Name(name)) = map.next_key()? {
+                while let Some(Str(name)) = map.next_key()? {
                     if name == "method" {
                         // What is no text is as far from rmcp's as what is not there.
                         if let Value::String(text) = map.next_value()? {

@@ -163,7 +163,7 @@ impl AsyncRead for Input {
             let sort = |line: Line<'_>| {
                 let line = match line {
                     Line::Whole(line) => line,
-                    Line::Long(seen) => return refused.extend(too_long(seen)),
+                    Line::Long(kind) => return refused.extend(too_long(kind)),
                 };
                 match head(line).map(|head| subscriptions.take(&head)) {
                     Ok(Taken::No) => {

@@ -1,6 +1,6 @@
 //! Lines, put together from what comes through a pipe.
 
-use super::glance::{Glance, Seen};
+use super::id_scanner::{IdScanner, MessageKind};
 
 /// The longest line that is taken, as long as a body over HTTP may be. A message that goes on without end must not fill the
 /// memory.
@@ -12,7 +12,7 @@ pub(super) enum Line<'a> {
     /// With its line break, unless it is the last and has none.
     Whole(&'a [u8]),
     /// What is known of one that was too long.
-    Long(Seen),
+    Long(MessageKind),
 }
 
 /// Puts chunks together to lines.
@@ -21,7 +21,7 @@ pub(super) struct Lines {
     /// A line that has not ended yet.
     begun: Vec<u8>,
     /// What was seen of a line that is too long, and is not kept.
-    long: Option<Glance>,
+    long: Option<IdScanner>,
 }
 
 impl Lines {
@@ -29,19 +29,19 @@ impl Lines {
     pub(super) fn split(&mut self, chunk: &[u8], mut line: impl FnMut(Line<'_>)) {
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
             let ends = part.ends_with(b"\n");
-            if let Some(glance) = &mut self.long {
-                glance.look(part);
+            if let Some(scanner) = &mut self.long {
+                scanner.scan(part);
             } else if self.begun.len() + part.len() > LONGEST {
-                let mut glance = Glance::default();
-                glance.look(&std::mem::take(&mut self.begun));
-                glance.look(part);
-                self.long = Some(glance);
+                let mut scanner = IdScanner::default();
+                scanner.scan(&std::mem::take(&mut self.begun));
+                scanner.scan(part);
+                self.long = Some(scanner);
             } else {
                 self.begun.extend_from_slice(part);
             }
             if ends {
                 line(match self.long.take() {
-                    Some(glance) => Line::Long(glance.seen()),
+                    Some(scanner) => Line::Long(scanner.kind()),
                     None => Line::Whole(&self.begun),
                 });
                 self.begun.clear();
@@ -53,7 +53,7 @@ impl Lines {
     pub(super) fn end(&mut self, line: impl FnOnce(Line<'_>)) {
         let begun = std::mem::take(&mut self.begun);
         match self.long.take() {
-            Some(glance) => line(Line::Long(glance.seen())),
+            Some(scanner) => line(Line::Long(scanner.kind())),
             None if begun.is_empty() => {}
             None => line(Line::Whole(&begun)),
         }
@@ -68,7 +68,7 @@ mod tests {
     fn whole(line: Line<'_>) -> Vec<u8> {
         match line {
             Line::Whole(line) => line.to_vec(),
-            Line::Long(seen) => panic!("none is long: {seen:?}"),
+            Line::Long(kind) => panic!("none is long: {kind:?}"),
         }
     }
 
@@ -89,7 +89,12 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_not_kept_and_the_next_is_read() {
-        let request = |padding: usize| format!("{{\"method\":\"{}\",\"id\":7}}\n", "x".repeat(padding));
+        let request = |padding: usize| {
+            format!(
+                "{{\"method\":\"x\",\"params\":[\"{}\"],\"id\":7}}\n",
+                "x".repeat(padding)
+            )
+        };
         let longest = LONGEST - request(0).len();
         for size in [1000, CHUNK, usize::MAX] {
             let (mut lines, mut kept, mut long) = (Lines::default(), Vec::new(), Vec::new());
@@ -97,12 +102,15 @@ mod tests {
             for chunk in text.as_bytes().chunks(size) {
                 lines.split(chunk, |line| match line {
                     Line::Whole(line) => kept.push(line.len()),
-                    Line::Long(seen) => long.push(seen),
+                    Line::Long(kind) => long.push(kind),
                 });
                 assert!(lines.begun.capacity() <= 2 * LONGEST, "{}", lines.begun.capacity());
             }
             assert_eq!(kept, [LONGEST, request(1).len()]);
-            assert_eq!(long, [Seen::Request(Id::Number(7)), Seen::Request(Id::Number(7))]);
+            assert_eq!(
+                long,
+                [MessageKind::Request(Id::Number(7)), MessageKind::Request(Id::Number(7))]
+            );
         }
     }
 
@@ -110,13 +118,13 @@ mod tests {
     fn a_line_that_is_too_long_may_be_the_last() {
         let mut lines = Lines::default();
         lines.split(&vec![b'x'; LONGEST + 1], |_| panic!("no line ends"));
-        let mut seen = None;
+        let mut kind = None;
         lines.end(|line| {
             if let Line::Long(long) = line {
-                seen = Some(long);
+                kind = Some(long);
             }
         });
-        assert_eq!(seen, Some(Seen::Unknown));
+        assert_eq!(kind, Some(MessageKind::Unknown));
     }
 
     const CHUNK: usize = 64 * 1024;

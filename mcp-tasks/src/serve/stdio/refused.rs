@@ -2,17 +2,17 @@
 
 use rmcp::ErrorData;
 
-use super::glance::{Glance, Seen};
+use super::id_scanner::{IdScanner, MessageKind};
 use super::lines::LONGEST;
 use crate::serve::message::Id;
 use crate::serve::subscription::refusal;
 
 /// What is said of a line that was too long, where there is anybody to say it to.
-pub(super) fn too_long(seen: Seen) -> Option<Vec<u8>> {
-    let id = match seen {
-        Seen::Request(id) => Some(id),
-        Seen::Nameless | Seen::Unknown => None,
-        Seen::Unanswered => {
+pub(super) fn too_long(kind: MessageKind) -> Option<Vec<u8>> {
+    let id = match kind {
+        MessageKind::Request(id) => Some(id),
+        MessageKind::RequestWithoutId | MessageKind::Unknown => None,
+        MessageKind::Unanswered => {
             tracing::warn!("a notification or a response of more than {LONGEST} bytes is passed over");
             return None;
         }
@@ -27,12 +27,12 @@ pub(super) fn too_long(seen: Seen) -> Option<Vec<u8>> {
 /// What is said of a line that `reason` keeps from being decoded, if it is a request for all one can see. Anything else may
 /// be no message at all, or an error on its way back to whom it came from: answers to those could go on without end.
 pub(super) fn undecodable(text: &[u8], reason: &str) -> Option<Vec<u8>> {
-    let mut glance = Glance::default();
-    glance.look(text);
-    let id = match glance.seen() {
-        Seen::Request(id) => Some(id),
-        Seen::Nameless => None,
-        Seen::Unanswered | Seen::Unknown => {
+    let mut scanner = IdScanner::default();
+    scanner.scan(text);
+    let id = match scanner.kind() {
+        MessageKind::Request(id) => Some(id),
+        MessageKind::RequestWithoutId => None,
+        MessageKind::Unanswered | MessageKind::Unknown => {
             tracing::debug!(reason, "a line that is no message is passed over");
             return None;
         }
