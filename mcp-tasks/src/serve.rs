@@ -31,17 +31,17 @@ mod http;
 )]
 mod message;
 mod signal;
+mod start_notice;
 #[cfg(feature = "stdio")]
 mod stdio;
 #[cfg(any(feature = "http", feature = "stdio"))]
 mod subscription;
-mod voice;
 
-use voice::Voice;
+use start_notice::StartNotice;
 
 /// How long a stopping server waits for calls and executions that are under way: long enough for ordinary calls to end,
 /// short enough that whoever stopped it is not made to reach for `kill -9`.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a server did not start, or stopped.
 #[derive(thiserror::Error)]
@@ -94,7 +94,7 @@ impl fmt::Debug for Error {
 /// What [`Server::serve`] and the like return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-type Ready = Box<dyn FnOnce(&str) + Send>;
+type OnReady = Box<dyn FnOnce(&str) + Send>;
 type Factory<H> = Arc<dyn Fn() -> H + Send + Sync>;
 
 /// A server with the tools of a [`TaskRuntime`], over Streamable HTTP or stdio.
@@ -127,8 +127,8 @@ pub struct Server<H = NoHandler> {
     handler: Factory<H>,
     #[cfg(feature = "http")]
     http: http::HttpOptions,
-    on_ready: Option<Ready>,
-    voice: Voice,
+    on_ready: Option<OnReady>,
+    notice: StartNotice,
 }
 
 impl<H> fmt::Debug for Server<H> {
@@ -156,7 +156,7 @@ impl Server {
     }
 
     fn with_info(runtime: TaskRuntime, info: ServerConfig) -> Self {
-        Self::of(
+        Self::with_factory(
             runtime,
             Arc::new(move || NoHandler {
                 info: Some(info.clone()),
@@ -190,14 +190,14 @@ impl Server {
 }
 
 impl<H: ServerHandler> Server<H> {
-    fn of(runtime: TaskRuntime, handler: Factory<H>) -> Self {
+    fn with_factory(runtime: TaskRuntime, handler: Factory<H>) -> Self {
         Self {
             runtime,
             handler,
             #[cfg(feature = "http")]
             http: http::HttpOptions::default(),
             on_ready: None,
-            voice: Voice::default(),
+            notice: StartNotice::default(),
         }
     }
 
@@ -208,7 +208,7 @@ impl<H: ServerHandler> Server<H> {
     /// When a tool of the handler's, as its `get_tool` shows, has the name of one of ours.
     pub fn wrapping(runtime: TaskRuntime, handler: impl Fn() -> H + Send + Sync + 'static) -> Result<Self, StartError> {
         runtime.wrap(handler())?;
-        Ok(Self::of(runtime, Arc::new(handler)))
+        Ok(Self::with_factory(runtime, Arc::new(handler)))
     }
 
     /// Calls `ready` with the address once the server takes requests: the URL for HTTP, `stdio` otherwise.
@@ -238,7 +238,7 @@ impl<H: ServerHandler> Server<H> {
     /// # Errors
     /// When hosts or origins given in code are none, the task store cannot be used, the address cannot be listened on, or the transport breaks.
     pub async fn serve(mut self) -> Result<()> {
-        self.voice = Voice::unless_logged();
+        self.notice = StartNotice::unless_logged();
         let stop = CancellationToken::new();
         signal::cancel_on_signal(stop.clone());
         self.serve_until(stop).await
@@ -251,7 +251,7 @@ impl<H: ServerHandler> Server<H> {
     pub async fn serve_until(mut self, stop: CancellationToken) -> Result<()> {
         let runtime = self.runtime.clone();
         for warning in runtime.warnings.texts() {
-            self.voice.say(warning);
+            self.notice.print(warning);
         }
         tokio::select! {
             checked = runtime.check_store() => checked.map_err(|source| Error::Store { source })?,
@@ -259,16 +259,16 @@ impl<H: ServerHandler> Server<H> {
         }
         let ready = self.on_ready.take();
         let engine = runtime.engine.clone();
-        let (voice, transport) = (self.voice, engine.settings().transport);
-        let ready = move |place: &str| {
-            tracing::info!(place, "serving");
+        let (notice, transport) = (self.notice, engine.settings().transport);
+        let ready = move |address: &str| {
+            tracing::info!(address, "serving");
             // Whoever started a server on stdio knows where it is.
             if transport == Transport::Http {
-                voice.say(format_args!("serving at {place}"));
+                notice.print(format_args!("serving at {address}"));
             }
             engine.start_background();
             if let Some(ready) = ready {
-                ready(place);
+                ready(address);
             }
         };
         // From the stop on nothing new begins: a task that is parked then stays parked, for another process.
@@ -279,8 +279,8 @@ impl<H: ServerHandler> Server<H> {
         });
         let stopped = self.serve_over(stop, ready).await?;
         // Calls and executions have the same five seconds, not five each.
-        let patience = PATIENCE.saturating_sub(stopped.elapsed());
-        let left = runtime.engine.drain(patience).await;
+        let remaining = DRAIN_TIMEOUT.saturating_sub(stopped.elapsed());
+        let left = runtime.engine.drain(remaining).await;
         if left > 0 {
             tracing::warn!(left, "stopping with executions under way");
         }

@@ -43,7 +43,7 @@ pub(crate) mod write;
 
 pub(crate) use birth::Started;
 #[cfg(any(feature = "http", feature = "stdio"))]
-pub(crate) use listen::{Heard, TaskListener};
+pub(crate) use listen::{ListenerEvent, TaskListener};
 pub(crate) use request::NewTask;
 
 use claim::Claims;

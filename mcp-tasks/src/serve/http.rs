@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, PATIENCE, Result, Server};
+use super::{DRAIN_TIMEOUT, Error, Result, Server};
 use crate::config::settings::{allowed, checked};
 use crate::config::start::{Problems, StartError};
 
@@ -177,7 +177,7 @@ pub(super) async fn serve<H: ServerHandler>(
              which clients reach this server in mcp.tasks.http.allowed-hosts, or they get 403"
         );
         tracing::warn!("{text}");
-        server.voice.say(text);
+        server.notice.print(text);
     }
     // Small answers must not wait for the acknowledgement of what went before.
     let listener = listener.tap_io(|stream| {
@@ -209,7 +209,7 @@ pub(super) async fn serve<H: ServerHandler>(
     stop.cancelled().await;
     let stopped = Instant::now();
     let mut serving = serving;
-    let mut ended = timeout(PATIENCE, &mut serving).await;
+    let mut ended = timeout(DRAIN_TIMEOUT, &mut serving).await;
     if ended.is_err() {
         streams.cancel();
         ended = timeout(CUT, &mut serving).await;

@@ -21,8 +21,8 @@ pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Objects<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Objects<T> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
             type Value = T;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,7 +33,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
                 T::deserialize(MapAccessDeserializer::new(map))
             }
         }
-        deserializer.deserialize_map(Objects(PhantomData)).map(Self)
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
     }
 }
 
@@ -104,8 +104,8 @@ pub(super) struct Meta<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Metas;
-        impl<'de> Visitor<'de> for Metas {
+        struct MetaVisitor;
+        impl<'de> Visitor<'de> for MetaVisitor {
             type Value = Meta<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,11 +117,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
                 let (mut token, mut parent, mut state) = (None, None, None);
                 while let Some(Str(key)) = map.next_key()? {
                     match &*key {
-                        "io.modelcontextprotocol/protocolVersion" => once(&mut version, map.next_value::<Text<'_>>()?)?,
-                        "io.modelcontextprotocol/clientCapabilities" => once(&mut capabilities, map.next_value()?)?,
-                        "progressToken" => once(&mut token, map.next_value::<Checked>()?)?,
-                        "traceparent" => once(&mut parent, map.next_value::<Text<'_>>()?)?,
-                        "tracestate" => once(&mut state, map.next_value::<Text<'_>>()?)?,
+                        "io.modelcontextprotocol/protocolVersion" => {
+                            set_once(&mut version, map.next_value::<Text<'_>>()?)?
+                        }
+                        "io.modelcontextprotocol/clientCapabilities" => set_once(&mut capabilities, map.next_value()?)?,
+                        "progressToken" => set_once(&mut token, map.next_value::<Checked>()?)?,
+                        "traceparent" => set_once(&mut parent, map.next_value::<Text<'_>>()?)?,
+                        "tracestate" => set_once(&mut state, map.next_value::<Text<'_>>()?)?,
                         _ => {
                             map.next_value::<Checked>()?;
                         }
@@ -138,13 +140,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
                 })
             }
         }
-        deserializer.deserialize_map(Metas)
+        deserializer.deserialize_map(MetaVisitor)
     }
 }
 
 /// A member that comes twice is for others to make sense of.
-fn once<T, E: Error>(place: &mut Option<T>, value: T) -> Result<(), E> {
-    match place.replace(value) {
+fn set_once<T, E: Error>(slot: &mut Option<T>, value: T) -> Result<(), E> {
+    match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(E::custom("a member comes twice")),
     }
@@ -160,7 +162,7 @@ struct Text<'a>(Option<Cow<'a, str>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any).map(Text)
+        deserializer.deserialize_any(AnyVisitor).map(Text)
     }
 }
 
@@ -171,13 +173,13 @@ pub(super) struct Checked;
 
 impl<'de> Deserialize<'de> for Checked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any).map(|_| Self)
+        deserializer.deserialize_any(AnyVisitor).map(|_| Self)
     }
 }
 
-struct Any;
+struct AnyVisitor;
 
-impl<'de> Visitor<'de> for Any {
+impl<'de> Visitor<'de> for AnyVisitor {
     type Value = Option<Cow<'de, str>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -54,7 +54,7 @@ pub(super) async fn serve<H: ServerHandler>(
         let beside = TaskServer::new(server.runtime.clone(), (server.handler)());
         let engine = server.runtime.engine.clone();
         Subscriptions::new(engine, info, lines.clone(), over.clone(), move |params| {
-            params.others(&beside)
+            params.handler_filter(&beside)
         })
     };
     let output = Output::new(lines.clone(), subscriptions.clone());

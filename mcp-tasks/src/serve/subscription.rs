@@ -16,7 +16,7 @@ use crate::Caller;
 use crate::host::task_server::TaskServer;
 use crate::host::task_server::declared::undeclared;
 use crate::host::task_server::wire::TaskJson;
-use crate::task::{Engine, Heard, TaskListener};
+use crate::task::{Engine, ListenerEvent, TaskListener};
 
 /// The method that opens a subscription.
 pub(super) const LISTEN: &str = "subscriptions/listen";
@@ -25,7 +25,7 @@ pub(super) const LISTEN: &str = "subscriptions/listen";
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// After how long without a notification a stream shows that it is alive: what rmcp has for its own.
-const QUIET: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The params of a request to listen.
 #[derive(Debug, Deserialize)]
@@ -39,14 +39,14 @@ pub(super) struct Params<'a> {
 /// What a client wants to hear of from us. Whatever else stands there is rmcp's to look at.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Filter<'a> {
+struct NotificationFilter<'a> {
     #[serde(default, borrow)]
     task_ids: Option<&'a RawValue>,
 }
 
 /// Whether a request to listen is about tasks, and may listen to them.
 #[derive(Debug)]
-pub(super) enum Wanted<'a> {
+pub(super) enum TaskFilter<'a> {
     /// It is not for us.
     Nothing,
     /// These tasks.
@@ -60,23 +60,23 @@ struct Ids<'a>(#[serde(borrow)] Vec<Str<'a>>);
 
 impl<'a> Params<'a> {
     /// What is wanted of us.
-    pub(super) fn wanted(&self, known: &Known) -> Wanted<'a> {
+    pub(super) fn task_filter(&self, known: &Known) -> TaskFilter<'a> {
         if self.meta.version != REVISION {
-            return Wanted::Nothing;
+            return TaskFilter::Absent;
         }
-        let filter = serde_json::from_str::<Object<Filter<'a>>>(self.notifications.get());
+        let filter = serde_json::from_str::<Object<NotificationFilter<'a>>>(self.notifications.get());
         let (Ok(Object(filter)), Some(declared)) = (filter, known.look(self.meta.capabilities)) else {
-            return Wanted::Nothing;
+            return TaskFilter::Absent;
         };
         let Some(ids) = filter.task_ids else {
-            return Wanted::Nothing;
+            return TaskFilter::Absent;
         };
         if !declared.tasks {
-            return Wanted::Refused(undeclared());
+            return TaskFilter::Refused(undeclared());
         }
         match serde_json::from_str::<Ids<'a>>(ids.get()) {
-            Ok(Ids(ids)) => Wanted::Tasks(ids.into_iter().map(|id| id.0).collect()),
-            Err(_) => Wanted::Refused(ErrorData::invalid_params(
+            Ok(Ids(ids)) => TaskFilter::Tasks(ids.into_iter().map(|id| id.0).collect()),
+            Err(_) => TaskFilter::Refused(ErrorData::invalid_params(
                 "Invalid params: taskIds is a list of task ids",
                 None,
             )),
@@ -86,7 +86,7 @@ impl<'a> Params<'a> {
 
 impl Params<'_> {
     /// What else of the filter `handler` serves; empty if nothing. It is what rmcp acknowledges.
-    pub(super) fn others<H: ServerHandler>(&self, handler: &TaskServer<H>) -> Map<String, Value> {
+    pub(super) fn handler_filter<H: ServerHandler>(&self, handler: &TaskServer<H>) -> Map<String, Value> {
         let Ok(requested) = serde_json::from_str::<SubscriptionFilter>(self.notifications.get()) else {
             return Map::new();
         };
@@ -104,13 +104,13 @@ impl Params<'_> {
 
 /// What goes out next.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum SubscriptionEvent {
     /// A JSON-RPC message, in one line.
-    Message(Vec<u8>),
+    Notification(Vec<u8>),
     /// The last one: the response to the request to listen.
-    Closed(Vec<u8>),
+    Response(Vec<u8>),
     /// Nothing for a while: time to show that the stream is alive.
-    Quiet,
+    KeepAlive,
 }
 
 /// A subscription that was opened.
@@ -122,7 +122,7 @@ pub(super) struct Subscription {
     meta: Box<RawValue>,
     server: Implementation,
     /// What else of the filter is acknowledged.
-    others: Map<String, Value>,
+    handler_filter: Map<String, Value>,
     stage: Stage,
 }
 
@@ -192,51 +192,51 @@ impl Subscription {
         server: Implementation,
     ) -> Result<Self, ErrorData> {
         let listener = engine.listen(ids.iter().map(|id| &**id), caller).await?;
-        let meta = to_raw_value(&SubscriptionMeta { id: &id }).map_err(|error| unsayable(&error))?;
+        let meta = to_raw_value(&SubscriptionMeta { id: &id }).map_err(|error| not_serializable(&error))?;
         Ok(Self {
             listener,
             id,
             meta,
             server,
-            others: Map::new(),
+            handler_filter: Map::new(),
             stage: Stage::Opened,
         })
     }
 
     /// Acknowledges these parts of the filter too, which somebody else serves.
-    pub(super) fn beside(mut self, others: Map<String, Value>) -> Self {
-        self.others = others;
+    pub(super) fn with_handler_filter(mut self, handler_filter: Map<String, Value>) -> Self {
+        self.handler_filter = handler_filter;
         self
     }
 
     /// The next thing to say, the acknowledgement first; `None` once all is said.
     ///
     /// Not cancel safe.
-    pub(super) async fn next(&mut self) -> Option<Said> {
+    pub(super) async fn next(&mut self) -> Option<SubscriptionEvent> {
         loop {
             match self.stage {
                 Stage::Opened => {
                     self.stage = Stage::Acknowledged;
-                    return Some(Said::Message(self.acknowledgement()));
+                    return Some(SubscriptionEvent::Notification(self.acknowledgement()));
                 }
                 Stage::Closed => return None,
                 Stage::Acknowledged => {}
             }
-            match self.listener.next(QUIET).await {
-                Heard::Task(record) => match self.notification(&record) {
-                    Ok(message) => return Some(Said::Message(message)),
+            match self.listener.next(KEEP_ALIVE).await {
+                ListenerEvent::Changed(record) => match self.notification(&record) {
+                    Ok(message) => return Some(SubscriptionEvent::Notification(message)),
                     // The log says why it cannot be shown; tasks/get has an error for it.
                     Err(_) => continue,
                 },
-                Heard::Quiet => return Some(Said::Quiet),
-                Heard::Over => return Some(Said::Closed(self.close())),
+                ListenerEvent::Idle => return Some(SubscriptionEvent::KeepAlive),
+                ListenerEvent::Ended => return Some(SubscriptionEvent::Response(self.close())),
             }
         }
     }
 
     fn acknowledgement(&self) -> Vec<u8> {
         let granted = self.listener.granted().iter().map(TaskId::as_str);
-        let mut notifications = self.others.clone();
+        let mut notifications = self.handler_filter.clone();
         notifications.insert("taskIds".to_owned(), granted.collect());
         let params = Acknowledged {
             meta: &self.meta,
@@ -296,7 +296,7 @@ pub(super) fn refusal(id: Option<&Id<'static>>, error: &ErrorData) -> Vec<u8> {
     })
 }
 
-fn unsayable(error: &serde_json::Error) -> ErrorData {
+fn not_serializable(error: &serde_json::Error) -> ErrorData {
     tracing::error!(%error, "a subscription cannot be opened");
     ErrorData::internal_error("Internal error", None)
 }

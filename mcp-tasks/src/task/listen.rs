@@ -27,13 +27,13 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What a listener has to say.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ListenerEvent {
     /// A task as it is now: the first look at it, or something that a client can see has changed.
-    Task(Arc<TaskRecord>),
+    Changed(Arc<TaskRecord>),
     /// Nothing for as long as was asked.
-    Quiet,
+    Idle,
     /// Nothing more: every task has ended or is gone, or the server stops.
-    Over,
+    Ended,
 }
 
 /// Watches tasks for one caller. However slowly it is asked, it holds no more than which tasks to look at: between two looks
@@ -80,16 +80,16 @@ impl TaskListener {
     /// The next thing to say. `quiet` is how long there may be nothing.
     ///
     /// Not cancel safe: a listener whose `next` was dropped may have lost a change.
-    pub(crate) async fn next(&mut self, quiet: Duration) -> Heard {
+    pub(crate) async fn next(&mut self, quiet: Duration) -> ListenerEvent {
         let silence = tokio::time::Instant::now() + quiet;
         loop {
             while let Some(id) = self.watch.take() {
                 if let Some(record) = self.look(&id).await {
-                    return Heard::Task(record);
+                    return ListenerEvent::Changed(record);
                 }
             }
             if self.tasks.is_empty() || self.engine.inner.closing.is_cancelled() {
-                return Heard::Over;
+                return ListenerEvent::Ended;
             }
             let again = self.tasks.values().filter_map(|seen| seen.again).min();
             let clock = &self.engine.inner.clock;
@@ -104,7 +104,7 @@ impl TaskListener {
                 () = self.engine.inner.closing.cancelled() => {}
                 () = self.watch.changed() => {}
                 () = look_again => self.mark_due(),
-                () = tokio::time::sleep_until(silence) => return Heard::Quiet,
+                () = tokio::time::sleep_until(silence) => return ListenerEvent::Idle,
             }
         }
     }

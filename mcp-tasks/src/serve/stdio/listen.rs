@@ -17,9 +17,10 @@ use super::head::Head;
 use super::lines::LONGEST;
 use crate::Caller;
 use crate::host::task_server::answered;
+use crate::host::task_server::answered;
 use crate::serve::capabilities::Known;
 use crate::serve::message::{Id, Object, decode};
-use crate::serve::subscription::{ACKNOWLEDGED, LISTEN, Params, Said, Subscription, Wanted, refusal};
+use crate::serve::subscription::{ACKNOWLEDGED, LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter, refusal};
 use crate::task::Engine;
 
 const CANCELLED: &str = "notifications/cancelled";
@@ -243,10 +244,10 @@ impl Subscriptions {
     fn listen(&self, line: &str) -> Option<Taken> {
         let request = decode::<Params<'_>>(line)?;
         let id = request.id.into_owned();
-        let ids: Option<Vec<Cow<'static, str>>> = match request.params.0.wanted(&self.shared.known) {
-            Wanted::Nothing => None,
-            Wanted::Tasks(ids) => Some(ids.into_iter().map(Cow::into_owned).map(Cow::Owned).collect()),
-            Wanted::Refused(error) => return Some(Taken::Refused(refusal(Some(&id), &error))),
+        let ids: Option<Vec<Cow<'static, str>>> = match request.params.0.task_filter(&self.shared.known) {
+            TaskFilter::Absent => None,
+            TaskFilter::Tasks(ids) => Some(ids.into_iter().map(Cow::into_owned).map(Cow::Owned).collect()),
+            TaskFilter::Refused(error) => return Some(Taken::Refused(refusal(Some(&id), &error))),
         };
         let others = (self.shared.others)(&request.params.0);
         let is_ours = ids.is_some() && others.is_empty();
@@ -297,7 +298,7 @@ impl Subscriptions {
         // There may be many that name no task.
         drop(ids);
         let mut subscription = match opened {
-            Ok(subscription) => subscription.beside(others),
+            Ok(subscription) => subscription.with_handler_filter(others),
             Err(error) => {
                 self.say(refusal(Some(&id), &error)).await;
                 return;
@@ -308,12 +309,12 @@ impl Subscriptions {
                 biased;
                 () = cancelled.cancelled() => return,
                 said = subscription.next() => said,
-                () = shared.over.cancelled() => Some(Said::Closed(subscription.close())),
+                () = shared.over.cancelled() => Some(SubscriptionEvent::Response(subscription.close())),
             };
             match said {
                 // It is rmcp that says when all is over.
-                Some(Said::Closed(_)) if is_shared => return,
-                Some(Said::Message(message) | Said::Closed(message)) => {
+                Some(SubscriptionEvent::Response(_)) if is_shared => return,
+                Some(SubscriptionEvent::Notification(message) | SubscriptionEvent::Response(message)) => {
                     tokio::select! {
                         biased;
                         () = cancelled.cancelled() => return,
@@ -323,7 +324,7 @@ impl Subscriptions {
                     drop(acknowledged.take());
                 }
                 // A pipe needs no signs of life.
-                Some(Said::Quiet) => {}
+                Some(SubscriptionEvent::KeepAlive) => {}
                 None => return,
             }
         }

@@ -183,7 +183,7 @@ fn complete(record: &mut TaskRecord, now: Timestamp) {
 
 async fn heard(listener: &mut TaskListener) -> Arc<TaskRecord> {
     match listener.next(QUIET).await {
-        Heard::Task(record) => record,
+        ListenerEvent::Changed(record) => record,
         other => panic!("{other:?}"),
     }
 }
@@ -205,7 +205,7 @@ async fn a_record_that_cannot_be_read_keeps_nobody_from_the_others() {
     heard(&mut listener).await;
     scene.write(&id, complete).await;
     assert_eq!(heard(&mut listener).await.status, TaskStatus::Completed);
-    assert!(matches!(listener.next(QUIET).await, Heard::Over));
+    assert!(matches!(listener.next(QUIET).await, ListenerEvent::Ended));
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,7 +226,7 @@ async fn a_slow_reader_gets_the_newest_state_and_the_last() {
     scene.write(&id, complete).await;
     settle().await;
     assert_eq!(heard(&mut listener).await.status, TaskStatus::Completed);
-    assert!(matches!(listener.next(QUIET).await, Heard::Over));
+    assert!(matches!(listener.next(QUIET).await, ListenerEvent::Ended));
 }
 
 #[tokio::test(start_paused = true)]
@@ -263,14 +263,14 @@ async fn what_a_feed_has_dropped_is_found_when_it_resumes() {
     }
     settle().await;
     assert!(
-        matches!(listener.next(Duration::ZERO).await, Heard::Quiet),
+        matches!(listener.next(Duration::ZERO).await, ListenerEvent::Idle),
         "nobody has told of it"
     );
     feed.send(TaskChange::Resumed);
     for _ in &ids {
         assert_eq!(heard(&mut listener).await.status, TaskStatus::Completed);
     }
-    assert!(matches!(listener.next(QUIET).await, Heard::Over));
+    assert!(matches!(listener.next(QUIET).await, ListenerEvent::Ended));
     assert_eq!(scene.clock.now(), before, "no timer was waited for");
 }
 
@@ -301,7 +301,10 @@ async fn what_a_client_cannot_see_is_not_told() {
         .write(&id, move |record, _| record.execution.lease_until = Some(until))
         .await;
     settle().await;
-    assert!(matches!(listener.next(Duration::from_secs(60)).await, Heard::Quiet));
+    assert!(matches!(
+        listener.next(Duration::from_secs(60)).await,
+        ListenerEvent::Idle
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,11 +318,14 @@ async fn a_task_is_gone_when_its_time_is_up_and_the_rest_is_heard_on() {
         assert_eq!(listener.granted(), [short.clone(), long.clone()]);
         assert_eq!(heard(&mut listener).await.task_id, short);
         assert_eq!(heard(&mut listener).await.task_id, long);
-        assert!(matches!(listener.next(Duration::from_secs(60)).await, Heard::Quiet));
+        assert!(matches!(
+            listener.next(Duration::from_secs(60)).await,
+            ListenerEvent::Idle
+        ));
         assert_eq!(listener.tasks.len(), 1);
         assert!(scene.clock.now().saturating_since(before) >= Duration::from_secs(60));
         scene.store.delete(&long).await.unwrap();
-        assert!(matches!(listener.next(QUIET).await, Heard::Over));
+        assert!(matches!(listener.next(QUIET).await, ListenerEvent::Ended));
     }
 }
 
@@ -335,7 +341,7 @@ async fn a_task_that_nobody_vouches_for_any_more_is_ended_while_it_is_watched() 
         let mut listener = scene.listen(&[&id]).await;
         assert_eq!(heard(&mut listener).await.status, TaskStatus::Working);
         assert_eq!(heard(&mut listener).await.status, TaskStatus::Failed);
-        assert!(matches!(listener.next(QUIET).await, Heard::Over));
+        assert!(matches!(listener.next(QUIET).await, ListenerEvent::Ended));
     }
 }
 

@@ -15,8 +15,9 @@ use rmcp::ServerHandler;
 
 use super::{Shared, answer};
 use crate::host::task_server::{TaskServer, answered};
+use crate::host::task_server::{TaskServer, answered};
 use crate::serve::message::{Checked, Request, decode};
-use crate::serve::subscription::{LISTEN, Params, Said, Subscription, Wanted};
+use crate::serve::subscription::{LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter};
 
 type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
@@ -29,14 +30,14 @@ impl<H: ServerHandler> Shared<H> {
             return None;
         }
         let params = request.params.0;
-        let ids = match params.wanted(&self.known) {
-            Wanted::Tasks(ids) => ids,
-            Wanted::Refused(error) => return Some(answer::error(&request.id, error)),
-            Wanted::Nothing => return None,
+        let ids = match params.task_filter(&self.known) {
+            TaskFilter::Tasks(ids) => ids,
+            TaskFilter::Refused(error) => return Some(answer::error(&request.id, error)),
+            TaskFilter::Absent => return None,
         };
         let id = request.id.into_owned();
         let handler = TaskServer::new(self.runtime.clone(), (self.handler)());
-        let others = params.others(&handler);
+        let others = params.handler_filter(&handler);
         let mut theirs = None;
         if !others.is_empty() {
             let whole = HttpRequest::from_parts(parts.clone(), Body::from(body.to_owned()));
@@ -51,13 +52,13 @@ impl<H: ServerHandler> Shared<H> {
             Subscription::open(&self.runtime.engine, id.clone(), &ids, caller, server).await
         });
         Some(match opened.await {
-            Ok(subscription) => stream(merged(self.ours(subscription.beside(others)), theirs)),
+            Ok(subscription) => stream(merged(self.ours(subscription.with_handler_filter(others)), theirs)),
             Err(error) => answer::error(&id, error),
         })
     }
 
     /// What the subscription says, until all is said or the server stops.
-    fn ours(&self, subscription: Subscription) -> impl Stream<Item = Said> + Send + 'static {
+    fn ours(&self, subscription: Subscription) -> impl Stream<Item = SubscriptionEvent> + Send + 'static {
         let stop = self.stop.clone();
         unfold(subscription, move |mut subscription| {
             let stop = stop.clone();
@@ -65,7 +66,7 @@ impl<H: ServerHandler> Shared<H> {
                 let said = tokio::select! {
                     biased;
                     said = subscription.next() => said?,
-                    () = stop.cancelled() => Said::Closed(subscription.close()),
+                    () = stop.cancelled() => SubscriptionEvent::Response(subscription.close()),
                 };
                 Some((said, subscription))
             }
@@ -74,7 +75,7 @@ impl<H: ServerHandler> Shared<H> {
 }
 
 /// Our events, and those of rmcp for the rest of the filter where there are any: then it is rmcp that says when all is over.
-fn merged(ours: impl Stream<Item = Said> + Send + 'static, theirs: Option<Events>) -> Events {
+fn merged(ours: impl Stream<Item = SubscriptionEvent> + Send + 'static, theirs: Option<Events>) -> Events {
     let ours = ours.boxed();
     let Some(theirs) = theirs else {
         return ours.map(event).boxed();
@@ -91,7 +92,7 @@ fn merged(ours: impl Stream<Item = Said> + Send + 'static, theirs: Option<Events
             tokio::select! {
                 biased;
                 said = said => match said {
-                    None | Some(Said::Closed(_)) => ours = None,
+                    None | Some(SubscriptionEvent::Response(_)) => ours = None,
                     Some(said) => return Some((event(said), (ours, theirs))),
                 },
                 theirs_next = theirs.next() => return Some((theirs_next?, (ours, theirs))),
@@ -131,9 +132,9 @@ fn stream(events: Events) -> Response {
     response
 }
 
-fn event(said: Said) -> Bytes {
+fn event(said: SubscriptionEvent) -> Bytes {
     match said {
-        Said::Message(message) | Said::Closed(message) => {
+        SubscriptionEvent::Notification(message) | SubscriptionEvent::Response(message) => {
             const AROUND: usize = "data: \n\n".len();
             let mut event = Vec::with_capacity(message.len() + AROUND);
             event.extend_from_slice(b"data: ");
@@ -141,7 +142,7 @@ fn event(said: Said) -> Bytes {
             event.extend_from_slice(b"\n\n");
             event.into()
         }
-        Said::Quiet => Bytes::from_static(b":\n\n"),
+        SubscriptionEvent::KeepAlive => Bytes::from_static(b":\n\n"),
     }
 }
 
@@ -171,8 +172,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_serves_the_rest_of_the_filter_says_when_all_is_over() {
-        let said = |text: &str| Said::Message(text.into());
-        let ours = || iter([said("ack"), said("task"), Said::Closed(b"closed".to_vec())]);
+        let said = |text: &str| SubscriptionEvent::Notification(text.into());
+        let ours = || {
+            iter([
+                said("ack"),
+                said("task"),
+                SubscriptionEvent::Response(b"closed".to_vec()),
+            ])
+        };
         assert_eq!(
             shown(merged(ours(), None)).await,
             ["data: ack\n\n", "data: task\n\n", "data: closed\n\n"]

@@ -8,21 +8,21 @@ use tracing::subscriber::NoSubscriber;
 
 /// Writes to stderr, or keeps silent.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Voice {
-    aloud: bool,
+pub(super) struct StartNotice {
+    enabled: bool,
 }
 
-impl Voice {
+impl StartNotice {
     /// Aloud in a program that has set no subscriber: what is logged there is seen by nobody.
     pub(super) fn unless_logged() -> Self {
         Self {
-            aloud: dispatcher::get_default(|dispatch| dispatch.is::<NoSubscriber>()),
+            enabled: dispatcher::get_default(|dispatch| dispatch.is::<NoSubscriber>()),
         }
     }
 
     /// One line. A stderr that is closed is no reason to stop, so it is not `eprintln!`.
-    pub(super) fn say(self, text: impl Display) {
-        if self.aloud {
+    pub(super) fn print(self, text: impl Display) {
+        if self.enabled {
             let _ = writeln!(io::stderr().lock(), "mcp-tasks: {text}");
         }
     }
@@ -35,12 +35,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_aloud_only_without_a_subscriber() {
+    fn it_is_enabled_only_without_a_subscriber() {
         let quiet = with_default(
             tracing_subscriber::fmt().with_writer(io::sink).finish(),
-            Voice::unless_logged,
+            StartNotice::unless_logged,
         );
-        assert!(!quiet.aloud);
-        assert!(with_default(NoSubscriber::default(), Voice::unless_logged).aloud);
+        assert!(!quiet.enabled);
+        assert!(with_default(NoSubscriber::default(), StartNotice::unless_logged).enabled);
     }
 }
