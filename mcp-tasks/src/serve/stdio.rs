@@ -11,24 +11,24 @@ use tokio_util::sync::CancellationToken;
 use super::{Error, Result, Server};
 use crate::host::task_server::TaskServer;
 
-mod head;
+mod handshake;
 mod id_scanner;
 mod input;
+mod json_line;
 mod lines;
-mod listen;
-mod opening;
 mod output;
-mod refused;
+mod refusal;
+mod subscriptions;
 
+use handshake::HandshakeFilter;
 use input::Input;
-use listen::Subscriptions;
-use opening::Opening;
 use output::Output;
+use subscriptions::Subscriptions;
 
 /// How long the last lines may take to be read, once nothing more will be said.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-fn failed(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+fn transport_error(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Transport {
         transport: "stdio",
         source: source.into(),
@@ -47,29 +47,30 @@ pub(super) async fn serve<H: ServerHandler>(
     ready("stdio");
     let ended = Arc::new(OnceLock::new());
     let handler = TaskServer::new(server.runtime.clone(), (server.handler)());
-    let (lines, writing) = output::open().map_err(failed)?;
+    let (lines, written) = output::start_writer().map_err(transport_error)?;
     let over = CancellationToken::new();
     let subscriptions = {
         let info = handler.get_info().server_info;
-        let beside = TaskServer::new(server.runtime.clone(), (server.handler)());
+        let filtering = TaskServer::new(server.runtime.clone(), (server.handler)());
         let engine = server.runtime.engine.clone();
         Subscriptions::new(engine, info, lines.clone(), over.clone(), move |params| {
-            params.handler_filter(&beside)
+            params.handler_filter(&filtering)
         })
     };
     let output = Output::new(lines.clone(), subscriptions.clone());
-    let input = Input::open(stop, ended.clone(), subscriptions, lines, over.clone().drop_guard()).map_err(failed)?;
+    let input =
+        Input::start(stop, ended.clone(), subscriptions, lines, over.clone().drop_guard()).map_err(transport_error)?;
     let versions = handler.supported_protocol_versions().into_owned();
-    let transport = Opening::new(AsyncRwTransport::new_server(input, output), versions);
+    let transport = HandshakeFilter::new(AsyncRwTransport::new_server(input, output), versions);
     let served = match handler.serve(transport).await {
-        Ok(running) => running.waiting().await.map(|_| ()).map_err(failed),
+        Ok(running) => running.waiting().await.map(|_| ()).map_err(transport_error),
         // A client that closes the pipe before it says anything ends the server as any other end of stdin does.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(transport_error(error)),
     };
     over.cancel();
     // What is said already goes out, unless the client does not read it.
-    match timeout(LAST_LINES, writing).await {
+    match timeout(LAST_LINES, written).await {
         Ok(Ok(Err(error))) => tracing::debug!(%error, "stdout cannot be written to"),
         Ok(_) => {}
         Err(_) => tracing::warn!("stopping with lines that the client does not read"),

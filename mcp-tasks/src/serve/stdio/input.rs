@@ -13,16 +13,16 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender, WaitForCancellationFutureOwned};
 
-use super::head::head;
-use super::lines::{Line, Lines};
-use super::listen::{Subscriptions, Taken};
-use super::refused::{too_long, undecodable};
+use super::json_line;
+use super::lines::{InputLine, LineSplitter};
+use super::refusal::{too_long, undecodable};
+use super::subscriptions::{LineRoute, Subscriptions};
 
 /// What a pipe holds on the systems we know: more at a time never comes.
 const CHUNK: usize = 64 * 1024;
 
 /// How many chunks may wait for the server before the client has to.
-const WAITING: usize = 4;
+const QUEUED_CHUNKS: usize = 4;
 
 /// Standard input, until it ends or the server is told to stop.
 ///
@@ -30,15 +30,15 @@ const WAITING: usize = 4;
 /// would stay until its client says one thing more. The thread here goes with the process.
 pub(super) struct Input {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
-    lines: Lines,
+    lines: LineSplitter,
     subscriptions: Subscriptions,
     /// Goes when the input ends, so that the subscriptions do.
     over: Option<DropGuard>,
     /// What rmcp is to have, and how much of it was handed on.
     ready: Vec<u8>,
-    taken: usize,
+    consumed: usize,
     /// What is said of lines that nobody else sees.
-    refused: VecDeque<Vec<u8>>,
+    refusals: VecDeque<Vec<u8>>,
     answers: PollSender<Vec<u8>>,
     /// Fires once the client has closed its end, though what it said before is not taken yet.
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -52,14 +52,14 @@ impl Input {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(super) fn open(
+    pub(super) fn start(
         stop: CancellationToken,
         ended: Arc<OnceLock<Instant>>,
         subscriptions: Subscriptions,
         answers: mpsc::Sender<Vec<u8>>,
         over: DropGuard,
     ) -> io::Result<Self> {
-        let (into, chunks) = mpsc::channel(WAITING);
+        let (into, chunks) = mpsc::channel(QUEUED_CHUNKS);
         let closed = CancellationToken::new();
         let closes = closed.clone().drop_guard();
         thread::Builder::new()
@@ -70,12 +70,12 @@ impl Input {
             })?;
         Ok(Self {
             chunks,
-            lines: Lines::default(),
+            lines: LineSplitter::default(),
             subscriptions,
             over: Some(over),
             ready: Vec::new(),
-            taken: 0,
-            refused: VecDeque::new(),
+            consumed: 0,
+            refusals: VecDeque::new(),
             answers: PollSender::new(answers),
             closed: Box::pin(closed.cancelled_owned()),
             stop: Box::pin(stop.cancelled_owned()),
@@ -85,13 +85,13 @@ impl Input {
 
     /// Hands over what is said of lines that were refused, and waits until one thing more could be said: a client that
     /// takes no answers has to wait with its requests, or they would fill the memory.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_send_refusals(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // No more than what is read already can come from a client that has closed its end, and it may wait for the server
         // to end without a look at its answers.
         while self.closed.as_mut().poll(cx).is_pending() {
             // Whoever writes next finds out that nobody reads.
             let has_room = ready!(self.answers.poll_reserve(cx)).is_ok();
-            let refusal = self.refused.pop_front();
+            let refusal = self.refusals.pop_front();
             if let Some(refusal) = refusal
                 && has_room
             {
@@ -105,15 +105,15 @@ impl Input {
         Poll::Ready(())
     }
 
-    fn end(&mut self) -> Poll<io::Result<()>> {
+    fn finish(&mut self) -> Poll<io::Result<()>> {
         let _ = self.ended.set(Instant::now());
         self.over = None;
-        let refused = std::mem::take(&mut self.refused);
+        let refusals = std::mem::take(&mut self.refusals);
         if let Some(answers) = self.answers.get_ref().cloned()
-            && !refused.is_empty()
+            && !refusals.is_empty()
         {
             tokio::spawn(async move {
-                for refusal in refused {
+                for refusal in refusals {
                     if answers.send(refusal).await.is_err() {
                         return;
                     }
@@ -147,55 +147,55 @@ impl AsyncRead for Input {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.stop.as_mut().poll(cx).is_ready() {
-            return this.end();
+            return this.finish();
         }
-        while this.taken == this.ready.len() {
-            ready!(this.poll_room(cx));
-            (this.ready, this.taken) = (Vec::new(), 0);
+        while this.consumed == this.ready.len() {
+            ready!(this.poll_send_refusals(cx));
+            (this.ready, this.consumed) = (Vec::new(), 0);
             let chunk = ready!(this.chunks.poll_recv(cx));
             let Self {
                 lines,
                 subscriptions,
                 ready,
-                refused,
+                refusals,
                 ..
             } = this;
-            let sort = |line: Line<'_>| {
+            let route = |line: InputLine<'_>| {
                 let line = match line {
-                    Line::Whole(line) => line,
-                    Line::Long(kind) => return refused.extend(too_long(kind)),
+                    InputLine::Complete(line) => line,
+                    InputLine::TooLong(kind) => return refusals.extend(too_long(kind)),
                 };
-                match head(line).map(|head| subscriptions.take(&head)) {
-                    Ok(Taken::No) => {
+                match json_line::parse(line).map(|line| subscriptions.route(&line)) {
+                    Ok(LineRoute::Rmcp) => {
                         ready.extend_from_slice(line);
                         // The end of the input ends a line too, but rmcp passes over one that has none of its own.
                         if !line.ends_with(b"\n") {
                             ready.push(b'\n');
                         }
                     }
-                    Ok(Taken::Yes) => {}
-                    Ok(Taken::Refused(mut answer)) => {
+                    Ok(LineRoute::Handled) => {}
+                    Ok(LineRoute::Refused(mut answer)) => {
                         answer.push(b'\n');
-                        refused.push_back(answer);
+                        refusals.push_back(answer);
                     }
-                    Err(reason) => refused.extend(undecodable(line, &reason)),
+                    Err(reason) => refusals.extend(undecodable(line, &reason)),
                 }
             };
             match chunk {
-                Some(Ok(chunk)) => lines.split(&chunk, sort),
+                Some(Ok(chunk)) => lines.split(&chunk, route),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => {
-                    lines.end(sort);
+                    lines.end(route);
                     if ready.is_empty() {
-                        return this.end();
+                        return this.finish();
                     }
                 }
             }
         }
-        let rest = this.ready.get(this.taken..).unwrap_or_default();
+        let rest = this.ready.get(this.consumed..).unwrap_or_default();
         let (now, _) = rest.split_at(rest.len().min(buf.remaining()));
         buf.put_slice(now);
-        this.taken += now.len();
+        this.consumed += now.len();
         Poll::Ready(Ok(()))
     }
 }

@@ -9,11 +9,11 @@ use tokio::io::AsyncWrite;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::PollSender;
 
-use super::listen::{Subscriptions, Verdict};
+use super::subscriptions::{RmcpLine, Subscriptions};
 
 /// How many lines may wait for the client to read them. Subscriptions whose lines do not get in wait with a look at their
 /// tasks, so that what a slow client reads then is new.
-const WAITING: usize = 8;
+const QUEUED_LINES: usize = 8;
 
 /// Whether all was written, once it is.
 pub(super) type Written = oneshot::Receiver<io::Result<()>>;
@@ -26,8 +26,8 @@ pub(super) type Written = oneshot::Receiver<io::Result<()>>;
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub(super) fn open() -> io::Result<(mpsc::Sender<Vec<u8>>, Written)> {
-    let (lines, waiting) = mpsc::channel(WAITING);
+pub(super) fn start_writer() -> io::Result<(mpsc::Sender<Vec<u8>>, Written)> {
+    let (lines, waiting) = mpsc::channel(QUEUED_LINES);
     let (done, written) = oneshot::channel();
     thread::Builder::new()
         .name("mcp-tasks-stdout".to_owned())
@@ -50,9 +50,9 @@ pub(super) struct Output {
     lines: PollSender<Vec<u8>>,
     subscriptions: Subscriptions,
     /// What has to be said before rmcp goes on.
-    first: Option<oneshot::Receiver<()>>,
+    wait_for: Option<oneshot::Receiver<()>>,
     /// The line that rmcp has not ended yet.
-    line: Vec<u8>,
+    partial: Vec<u8>,
 }
 
 impl Output {
@@ -61,37 +61,37 @@ impl Output {
         Self {
             lines: PollSender::new(lines),
             subscriptions,
-            first: None,
-            line: Vec::new(),
+            wait_for: None,
+            partial: Vec::new(),
         }
     }
 }
 
-fn closed<E>(_: E) -> io::Error {
+fn broken_pipe<E>(_: E) -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
 impl AsyncWrite for Output {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        if let Some(first) = &mut this.first {
+        if let Some(wait_for) = &mut this.wait_for {
             // Said, or never to be.
-            let _ = ready!(Pin::new(first).poll(cx));
-            this.first = None;
+            let _ = ready!(Pin::new(wait_for).poll(cx));
+            this.wait_for = None;
         }
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-            this.line.extend_from_slice(bytes);
+            this.partial.extend_from_slice(bytes);
             return Poll::Ready(Ok(bytes.len()));
         };
-        ready!(this.lines.poll_reserve(cx)).map_err(closed)?;
+        ready!(this.lines.poll_reserve(cx)).map_err(broken_pipe)?;
         let (ending, _) = bytes.split_at(end + 1);
-        let mut line = std::mem::take(&mut this.line);
+        let mut line = std::mem::take(&mut this.partial);
         line.extend_from_slice(ending);
-        match this.subscriptions.judge(&line) {
-            Verdict::Out => this.lines.send_item(line).map_err(closed)?,
-            Verdict::Kept(first) => {
+        match this.subscriptions.inspect(&line) {
+            RmcpLine::Forward => this.lines.send_item(line).map_err(broken_pipe)?,
+            RmcpLine::Withhold(wait_for) => {
                 this.lines.abort_send();
-                this.first = Some(first);
+                this.wait_for = Some(wait_for);
             }
         }
         Poll::Ready(Ok(ending.len()))

@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::serve::message::{Checked, Str};
 
 /// What a message begins with on some systems, and means nothing (RFC 8259, section 8.1). rmcp passes over it too.
-const MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// A line of JSON.
 #[derive(Debug)]
-pub(super) struct Head<'a> {
+pub(super) struct JsonLine<'a> {
     /// Without the byte order mark.
     pub(super) text: &'a str,
     /// The method of a request or a notification.
@@ -27,13 +27,13 @@ pub(super) struct Head<'a> {
 ///
 /// # Errors
 /// Says what is wrong.
-pub(super) fn head(line: &[u8]) -> Result<Head<'_>, String> {
+pub(super) fn parse(line: &[u8]) -> Result<JsonLine<'_>, String> {
     let text = std::str::from_utf8(line).map_err(|error| format!("it is not UTF-8: {error}"))?;
-    let text = text.strip_prefix(MARK).unwrap_or(text);
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     match serde_json::from_str(text) {
-        Ok(Method(method)) => Ok(Head { text, method }),
+        Ok(Method(method)) => Ok(JsonLine { text, method }),
         // No object, which rmcp answers.
-        Err(error) if error.is_data() => Ok(Head { text, method: None }),
+        Err(error) if error.is_data() => Ok(JsonLine { text, method: None }),
         Err(error) => Err(format!("it is not JSON: {error}")),
     }
 }
@@ -42,8 +42,8 @@ struct Method(Option<String>);
 
 impl<'de> Deserialize<'de> for Method {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
+        struct MethodVisitor;
+        impl<'de> Visitor<'de> for MethodVisitor {
             type Value = Method;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Method {
                 Ok(Method(method))
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(MethodVisitor)
     }
 }
 
@@ -81,8 +81,10 @@ mod tests {
     }
 
     /// What rmcp says of a line; it is silent where this is an error of the JSON itself.
-    fn is_silent(line: &[u8]) -> bool {
-        let line = line.strip_prefix(MARK.to_string().as_bytes()).unwrap_or(line);
+    fn rmcp_is_silent(line: &[u8]) -> bool {
+        let line = line
+            .strip_prefix(BYTE_ORDER_MARK.to_string().as_bytes())
+            .unwrap_or(line);
         match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
             Ok(_) => false,
             Err(error) => !error.is_data(),
@@ -109,8 +111,8 @@ mod tests {
             with("1") + "\r",
             with("1") + "}",
             with("1") + &with("2"),
-            format!("{MARK}{}", with("1")),
-            format!("{MARK}{MARK}{}", with("1")),
+            format!("{BYTE_ORDER_MARK}{}", with("1")),
+            format!("{BYTE_ORDER_MARK}{BYTE_ORDER_MARK}{}", with("1")),
             with("1").replace(r#""tools/list""#, "7"),
             with("1").replace(r#""tools/list""#, r#"{"a":1e999}"#),
             with("1").replace(r#""id":1"#, r#""id":1,"id":2"#),
@@ -127,8 +129,8 @@ mod tests {
         .into_iter()
         .chain((120..135).map(deep))
         {
-            let is_ours = head(text.as_bytes()).is_err();
-            assert_eq!(is_ours, is_silent(text.as_bytes()), "{text}");
+            let is_ours = parse(text.as_bytes()).is_err();
+            assert_eq!(is_ours, rmcp_is_silent(text.as_bytes()), "{text}");
             *(if is_ours { &mut silent } else { &mut fine }) += 1;
         }
         assert!(fine > 15 && silent > 15, "{fine} {silent}");
@@ -143,8 +145,8 @@ mod tests {
             [with("1").as_bytes(), b"\xff"].concat(),
         ] {
             let bytes = bytes.as_slice();
-            assert!(is_silent(bytes));
-            head(bytes).unwrap_err();
+            assert!(rmcp_is_silent(bytes));
+            parse(bytes).unwrap_err();
         }
     }
 
@@ -155,10 +157,10 @@ mod tests {
             r#"{"\u006dethod":"a\/\u0062","params":{"method":"x"}}"#,
             "\u{feff} {\"id\":1,\"method\":\"a/b\"}\r\n",
         ] {
-            assert_eq!(head(text.as_bytes()).unwrap().method.unwrap(), "a/b", "{text}");
+            assert_eq!(parse(text.as_bytes()).unwrap().method.unwrap(), "a/b", "{text}");
         }
         for text in [r#"{"method":7}"#, r#"{"params":{"method":"x"}}"#, r#"["method","x"]"#] {
-            assert!(head(text.as_bytes()).unwrap().method.is_none(), "{text}");
+            assert!(parse(text.as_bytes()).unwrap().method.is_none(), "{text}");
         }
     }
 }

@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::head::Head;
-use super::lines::LONGEST;
+use super::json_line::JsonLine;
+use super::lines::MAX_LINE;
 use crate::Caller;
 use crate::host::task_server::answered;
 use crate::host::task_server::answered;
@@ -27,69 +27,69 @@ const CANCELLED: &str = "notifications/cancelled";
 
 /// How many subscriptions may be open at a time, with those that wait for the client to read and those of rmcp: as many as the tasks that one
 /// may name, for clients that open one for each task.
-const MOST_OPEN: usize = 1000;
+const MAX_OPEN: usize = 1000;
 
 /// How long the requests of the open subscriptions may be together, in bytes. What a subscription holds grows with its
 /// request, and one of the longest may be open.
-const MOST_BYTES: usize = LONGEST;
+const MAX_REQUEST_BYTES: usize = MAX_LINE;
 
 /// The subscriptions of the one client; cloning shares them.
 #[derive(Clone)]
 pub(super) struct Subscriptions {
-    shared: Arc<Shared>,
+    state: Arc<State>,
 }
 
-struct Shared {
+struct State {
     engine: Engine,
     server: Implementation,
     known: Known,
     lines: mpsc::Sender<Vec<u8>>,
-    open: Mutex<HashMap<Id<'static>, Open>>,
+    open: Mutex<HashMap<Id<'static>, OpenSubscription>>,
     /// What else of a filter the handler serves.
-    others: Others,
+    handler_filter: HandlerFilter,
     /// Fires when the client says nothing more: they are closed then.
     over: CancellationToken,
 }
 
 /// Of the params of a request to listen.
-type Others = Box<dyn Fn(&Params<'_>) -> Map<String, Value> + Send + Sync>;
+type HandlerFilter = Box<dyn Fn(&Params<'_>) -> Map<String, Value> + Send + Sync>;
 
-struct Open {
+struct OpenSubscription {
     /// The length of its request, in bytes.
     length: usize,
     /// Ends it without a word, as its client wants.
     cancelled: CancellationToken,
     /// Where rmcp serves the rest of the filter under the same id. Until it has acknowledged that, it holds what lets us
     /// begin.
-    theirs: Option<Theirs>,
+    rmcp_part: Option<RmcpPart>,
 }
 
 /// Goes when ours is acknowledged: what rmcp says in the subscription waits for that.
-type Acknowledged = oneshot::Sender<()>;
+type OnAcknowledged = oneshot::Sender<()>;
 
 /// What becomes of a line of the client's.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum LineRoute {
     /// It is rmcp's.
-    No,
+    Rmcp,
     /// It is taken care of.
-    Yes,
+    Handled,
     /// This is the answer, and nothing else comes of it.
     Refused(Vec<u8>),
 }
 
 /// What becomes of a line of rmcp's.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum RmcpLine {
     /// It goes out.
-    Out,
+    Forward,
     /// It does not, and the lines after it wait for this.
-    Kept(oneshot::Receiver<()>),
+    Withhold(oneshot::Receiver<()>),
 }
 
 #[derive(Debug)]
-enum Theirs {
-    Asked(oneshot::Sender<Acknowledged>),
+enum RmcpPart {
+    Requested(oneshot::Sender<OnAcknowledged>),
     Acknowledged,
 }
 
@@ -101,23 +101,23 @@ impl fmt::Debug for Subscriptions {
 
 /// A message of rmcp's, as far as it concerns subscriptions.
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct RmcpMessage<'a> {
     #[serde(default, borrow)]
     id: Option<Id<'a>>,
     #[serde(default, borrow)]
     method: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
-    params: Option<AnswerParams<'a>>,
+    params: Option<RmcpParams<'a>>,
 }
 
 #[derive(Deserialize)]
-struct AnswerParams<'a> {
+struct RmcpParams<'a> {
     #[serde(rename = "_meta", default, borrow)]
-    meta: Option<AnswerMeta<'a>>,
+    meta: Option<RmcpMeta<'a>>,
 }
 
 #[derive(Deserialize)]
-struct AnswerMeta<'a> {
+struct RmcpMeta<'a> {
     #[serde(rename = "io.modelcontextprotocol/subscriptionId", default, borrow)]
     subscription: Option<Id<'a>>,
 }
@@ -148,19 +148,23 @@ fn exceeded(what: &str, limit: usize) -> ErrorData {
 ///
 /// # Errors
 /// When there are too many, or its id is taken.
-fn enter(all: &mut HashMap<Id<'static>, Open>, id: Id<'static>, open: Open) -> Result<(), ErrorData> {
+fn register(
+    all: &mut HashMap<Id<'static>, OpenSubscription>,
+    id: Id<'static>,
+    open: OpenSubscription,
+) -> Result<(), ErrorData> {
     let length: usize = all.values().map(|open| open.length).sum();
     if all.contains_key(&id) {
         Err(ErrorData::invalid_request(
             "Invalid request: a subscription with this id is open",
             None,
         ))
-    } else if all.len() >= MOST_OPEN {
-        Err(exceeded("subscriptions on this connection", MOST_OPEN))
-    } else if length + open.length > MOST_BYTES {
+    } else if all.len() >= MAX_OPEN {
+        Err(exceeded("subscriptions on this connection", MAX_OPEN))
+    } else if length + open.length > MAX_REQUEST_BYTES {
         Err(exceeded(
             "bytes in the requests of the subscriptions on this connection",
-            MOST_BYTES,
+            MAX_REQUEST_BYTES,
         ))
     } else {
         all.insert(id, open);
@@ -175,132 +179,132 @@ impl Subscriptions {
         server: Implementation,
         lines: mpsc::Sender<Vec<u8>>,
         over: CancellationToken,
-        others: impl Fn(&Params<'_>) -> Map<String, Value> + Send + Sync + 'static,
+        handler_filter: impl Fn(&Params<'_>) -> Map<String, Value> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            state: Arc::new(State {
                 engine,
                 server,
                 known: Known::default(),
                 lines,
                 open: Mutex::default(),
-                others: Box::new(others),
+                handler_filter: Box::new(handler_filter),
                 over,
             }),
         }
     }
 
     /// Looks whether a line is for us.
-    pub(super) fn take(&self, line: &Head<'_>) -> Taken {
+    pub(super) fn route(&self, line: &JsonLine<'_>) -> LineRoute {
         match line.method.as_deref() {
-            Some(LISTEN) => self.listen(line.text).unwrap_or(Taken::No),
-            Some(CANCELLED) if self.cancel(line.text) == Some(true) => Taken::Yes,
-            _ => Taken::No,
+            Some(LISTEN) => self.listen(line.text).unwrap_or(LineRoute::Rmcp),
+            Some(CANCELLED) if self.cancel(line.text) == Some(true) => LineRoute::Handled,
+            _ => LineRoute::Rmcp,
         }
     }
 
     /// What becomes of a line of rmcp's: its acknowledgement of a filter is kept where ours acknowledges the whole.
-    pub(super) fn judge(&self, line: &[u8]) -> Verdict {
-        let mut open = self.open();
-        if open.values().all(|open| open.theirs.is_none()) {
-            return Verdict::Out;
+    pub(super) fn inspect(&self, line: &[u8]) -> RmcpLine {
+        let mut open = self.lock();
+        if open.values().all(|open| open.rmcp_part.is_none()) {
+            return RmcpLine::Forward;
         }
-        let Ok(answer) = serde_json::from_slice::<Answer<'_>>(line) else {
-            return Verdict::Out;
+        let Ok(answer) = serde_json::from_slice::<RmcpMessage<'_>>(line) else {
+            return RmcpLine::Forward;
         };
         match (answer.id, answer.method) {
             // The response, which is the last that is said under this id.
             (Some(id), None) => {
-                if let Entry::Occupied(place) = open.entry(id.into_owned())
-                    && place.get().theirs.is_some()
+                if let Entry::Occupied(entry) = open.entry(id.into_owned())
+                    && entry.get().rmcp_part.is_some()
                 {
-                    place.remove().cancelled.cancel();
+                    entry.remove().cancelled.cancel();
                 }
             }
             (_, Some(method)) if method == ACKNOWLEDGED => {
                 let meta = answer.params.and_then(|params| params.meta);
                 let id = meta.and_then(|meta| meta.subscription).map(Id::into_owned);
                 if let Some(open) = id.and_then(|id| open.get_mut(&id))
-                    && let Some(theirs) = open.theirs.take()
+                    && let Some(rmcp_part) = open.rmcp_part.take()
                 {
-                    open.theirs = Some(Theirs::Acknowledged);
+                    open.rmcp_part = Some(RmcpPart::Acknowledged);
                     let (said, is_said) = oneshot::channel();
-                    if let Theirs::Asked(begin) = theirs
+                    if let RmcpPart::Requested(begin) = rmcp_part
                         && begin.send(said).is_ok()
                     {
-                        return Verdict::Kept(is_said);
+                        return RmcpLine::Withhold(is_said);
                     }
                 }
             }
             _ => {}
         }
-        Verdict::Out
+        RmcpLine::Forward
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<Id<'static>, Open>> {
-        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id<'static>, OpenSubscription>> {
+        self.state.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn listen(&self, line: &str) -> Option<Taken> {
+    fn listen(&self, line: &str) -> Option<LineRoute> {
         let request = decode::<Params<'_>>(line)?;
         let id = request.id.into_owned();
-        let ids: Option<Vec<Cow<'static, str>>> = match request.params.0.task_filter(&self.shared.known) {
+        let ids: Option<Vec<Cow<'static, str>>> = match request.params.0.task_filter(&self.state.known) {
             TaskFilter::Absent => None,
             TaskFilter::Tasks(ids) => Some(ids.into_iter().map(Cow::into_owned).map(Cow::Owned).collect()),
-            TaskFilter::Refused(error) => return Some(Taken::Refused(refusal(Some(&id), &error))),
+            TaskFilter::Refused(error) => return Some(LineRoute::Refused(refusal(Some(&id), &error))),
         };
-        let others = (self.shared.others)(&request.params.0);
-        let is_ours = ids.is_some() && others.is_empty();
+        let handler_filter = (self.state.handler_filter)(&request.params.0);
+        let is_ours = ids.is_some() && handler_filter.is_empty();
         let cancelled = CancellationToken::new();
         let (begin, begins) = oneshot::channel();
-        let open = Open {
+        let open = OpenSubscription {
             length: line.len(),
             cancelled: cancelled.clone(),
-            theirs: match ids {
+            rmcp_part: match ids {
                 // All of it is rmcp's: we do but count it.
-                None => Some(Theirs::Acknowledged),
+                None => Some(RmcpPart::Acknowledged),
                 Some(_) if is_ours => None,
-                Some(_) => Some(Theirs::Asked(begin)),
+                Some(_) => Some(RmcpPart::Requested(begin)),
             },
         };
-        if let Err(error) = enter(&mut self.open(), id.clone(), open) {
-            return Some(Taken::Refused(refusal(Some(&id), &error)));
+        if let Err(error) = register(&mut self.lock(), id.clone(), open) {
+            return Some(LineRoute::Refused(refusal(Some(&id), &error)));
         }
         let Some(ids) = ids else {
-            return Some(Taken::No);
+            return Some(LineRoute::Rmcp);
         };
         let this = self.clone();
         tokio::spawn(async move {
             if is_ours {
-                this.serve(id.clone(), ids, others, cancelled, None).await;
-                this.open().remove(&id);
+                this.run(id.clone(), ids, handler_filter, cancelled, None).await;
+                this.lock().remove(&id);
             } else if let Ok(said) = begins.await {
                 // rmcp's part ends it.
-                this.serve(id, ids, others, cancelled, Some(said)).await;
+                this.run(id, ids, handler_filter, cancelled, Some(said)).await;
             }
         });
-        Some(if is_ours { Taken::Yes } else { Taken::No })
+        Some(if is_ours { LineRoute::Handled } else { LineRoute::Rmcp })
     }
 
     /// Says what there is to say, until all is said or it is cancelled.
-    async fn serve(
+    async fn run(
         &self,
         id: Id<'static>,
         ids: Vec<Cow<'static, str>>,
-        others: Map<String, Value>,
+        handler_filter: Map<String, Value>,
         cancelled: CancellationToken,
-        mut acknowledged: Option<Acknowledged>,
+        mut acknowledged: Option<OnAcknowledged>,
     ) {
-        let shared = &self.shared;
-        let is_shared = !others.is_empty();
-        let (caller, server) = (Caller::anonymous(), shared.server.clone());
-        let opened = answered(Subscription::open(&shared.engine, id.clone(), &ids, caller, server)).await;
+        let state = &self.state;
+        let is_shared = !handler_filter.is_empty();
+        let (caller, server) = (Caller::anonymous(), state.server.clone());
+        let opened = answered(Subscription::open(&state.engine, id.clone(), &ids, caller, server)).await;
         // There may be many that name no task.
         drop(ids);
         let mut subscription = match opened {
-            Ok(subscription) => subscription.with_handler_filter(others),
+            Ok(subscription) => subscription.with_handler_filter(handler_filter),
             Err(error) => {
-                self.say(refusal(Some(&id), &error)).await;
+                self.send(refusal(Some(&id), &error)).await;
                 return;
             }
         };
@@ -309,7 +313,7 @@ impl Subscriptions {
                 biased;
                 () = cancelled.cancelled() => return,
                 said = subscription.next() => said,
-                () = shared.over.cancelled() => Some(SubscriptionEvent::Response(subscription.close())),
+                () = state.over.cancelled() => Some(SubscriptionEvent::Response(subscription.close())),
             };
             match said {
                 // It is rmcp that says when all is over.
@@ -318,7 +322,7 @@ impl Subscriptions {
                     tokio::select! {
                         biased;
                         () = cancelled.cancelled() => return,
-                        is_said = self.say(message) => if !is_said { return },
+                        is_said = self.send(message) => if !is_said { return },
                     }
                     // The first message is the acknowledgement.
                     drop(acknowledged.take());
@@ -331,9 +335,9 @@ impl Subscriptions {
     }
 
     /// Whether the line could be handed over.
-    async fn say(&self, mut message: Vec<u8>) -> bool {
+    async fn send(&self, mut message: Vec<u8>) -> bool {
         message.push(b'\n');
-        self.shared.lines.send(message).await.is_ok()
+        self.state.lines.send(message).await.is_ok()
     }
 
     /// Whether rmcp has no part in what is cancelled.
@@ -343,15 +347,15 @@ impl Subscriptions {
             return None;
         }
         let id = notification.params.request_id.into_owned();
-        let mut open = self.open();
-        let Entry::Occupied(place) = open.entry(id) else {
+        let mut open = self.lock();
+        let Entry::Occupied(entry) = open.entry(id) else {
             return None;
         };
-        place.get().cancelled.cancel();
-        let is_ours = place.get().theirs.is_none();
+        entry.get().cancelled.cancel();
+        let is_ours = entry.get().rmcp_part.is_none();
         if !is_ours {
             // Nothing more comes under this id, not even a response.
-            place.remove();
+            entry.remove();
         }
         Some(is_ours)
     }

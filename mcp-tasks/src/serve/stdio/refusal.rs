@@ -3,7 +3,7 @@
 use rmcp::ErrorData;
 
 use super::id_scanner::{IdScanner, MessageKind};
-use super::lines::LONGEST;
+use super::lines::MAX_LINE;
 use crate::serve::message::Id;
 use crate::serve::subscription::refusal;
 
@@ -13,12 +13,12 @@ pub(super) fn too_long(kind: MessageKind) -> Option<Vec<u8>> {
         MessageKind::Request(id) => Some(id),
         MessageKind::RequestWithoutId | MessageKind::Unknown => None,
         MessageKind::Unanswered => {
-            tracing::warn!("a notification or a response of more than {LONGEST} bytes is passed over");
+            tracing::warn!("a notification or a response of more than {MAX_LINE} bytes is passed over");
             return None;
         }
     };
     let error = ErrorData::invalid_request(
-        format!("Invalid request: it is longer than {LONGEST} bytes, which is what this server reads"),
+        format!("Invalid request: it is longer than {MAX_LINE} bytes, which is what this server reads"),
         None,
     );
     Some(line(id.as_ref(), &error))

@@ -10,14 +10,14 @@ use rmcp::transport::Transport;
 /// rmcp ends the server for it. But a client may well have something to say that early: that it no longer waits for the
 /// `server/discover` it began with, or an answer to a question of the process that was there before.
 #[derive(Debug)]
-pub(super) struct Opening<T> {
+pub(super) struct HandshakeFilter<T> {
     inner: T,
     /// What the server speaks.
     versions: Vec<ProtocolVersion>,
     is_open: bool,
 }
 
-impl<T> Opening<T> {
+impl<T> HandshakeFilter<T> {
     pub(super) const fn new(inner: T, versions: Vec<ProtocolVersion>) -> Self {
         Self {
             inner,
@@ -27,20 +27,20 @@ impl<T> Opening<T> {
     }
 
     /// Whether the message is for rmcp.
-    fn lets_in(&mut self, message: &RxJsonRpcMessage<RoleServer>) -> bool {
+    fn admits(&mut self, message: &RxJsonRpcMessage<RoleServer>) -> bool {
         if self.is_open {
             return true;
         }
         let JsonRpcMessage::Request(request) = message else {
             return false;
         };
-        self.is_open = self.is_opened_by(&request.request);
+        self.is_open = self.opens(&request.request);
         true
     }
 
     /// Whether rmcp takes up the conversation with this request: with a handshake, or with one that says by itself what a
     /// handshake would. Until then it answers each by itself.
-    fn is_opened_by(&self, request: &ClientRequest) -> bool {
+    fn opens(&self, request: &ClientRequest) -> bool {
         match request {
             ClientRequest::InitializeRequest(_) => true,
             ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
@@ -55,7 +55,7 @@ impl<T> Opening<T> {
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Opening<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for HandshakeFilter<T> {
     type Error = T::Error;
 
     fn send(
@@ -69,7 +69,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Opening<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let message = self.inner.receive().await?;
-            if self.lets_in(&message) {
+            if self.admits(&message) {
                 return Some(message);
             }
             tracing::debug!("what came before the first request and is none is passed over");
