@@ -48,7 +48,7 @@ struct NotificationFilter<'a> {
 #[derive(Debug)]
 pub(super) enum TaskFilter<'a> {
     /// It is not for us.
-    Nothing,
+    Absent,
     /// These tasks.
     Tasks(Vec<Cow<'a, str>>),
     /// It is answered with an error.
