@@ -17,7 +17,6 @@ use super::json_line::JsonLine;
 use super::lines::MAX_LINE;
 use crate::Caller;
 use crate::host::task_server::answered;
-use crate::host::task_server::answered;
 use crate::serve::capabilities::Known;
 use crate::serve::message::{Id, Object, decode};
 use crate::serve::subscription::{ACKNOWLEDGED, LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter, refusal};

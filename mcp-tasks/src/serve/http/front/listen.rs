@@ -15,7 +15,6 @@ use rmcp::ServerHandler;
 
 use super::{Shared, answer};
 use crate::host::task_server::{TaskServer, answered};
-use crate::host::task_server::{TaskServer, answered};
 use crate::serve::message::{Checked, Request, decode};
 use crate::serve::subscription::{LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter};
 
