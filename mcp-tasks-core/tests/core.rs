@@ -4,7 +4,6 @@ mod core {
     mod abandoned;
     mod answers;
     mod body;
-    mod broken_abilities;
     mod broken_stores;
     mod cas;
     mod cas_backend;

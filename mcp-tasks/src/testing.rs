@@ -174,6 +174,7 @@ mod tool;
 
 pub use mcp_tasks_core::{Divergence, Entry, EntryKind, Fault, Ledger, Mismatch};
 
+pub use crate::run::clock::TokioClock;
 pub use clock::TestClock;
 pub use failure::TestFailure;
 pub use outcome::{TestEnding, TestOutcome, TestStep};

@@ -42,6 +42,7 @@ use crate::{Change, TaskId, TaskRecord, Timestamp, WriteId};
 
 mod basics;
 mod content;
+mod dice;
 mod differential;
 mod expiry;
 mod feed;
@@ -49,9 +50,13 @@ mod leases;
 mod mutation;
 pub mod parallel;
 mod records;
+#[doc(hidden)]
+pub mod scripted;
 
 pub use basics::*;
 pub use content::*;
+#[doc(hidden)]
+pub use dice::Dice;
 pub use differential::*;
 pub use expiry::*;
 pub use feed::*;

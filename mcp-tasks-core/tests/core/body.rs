@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use mcp_tasks_core::store::contract::Dice;
 use mcp_tasks_core::{
     Asked, Cursor, EntryKind, Fault, Fingerprint, InputKind, Json, Ledger, Looked, Mismatch, Question, Slept,
     Suspension, Timestamp,
@@ -16,32 +17,10 @@ use super::stores::give_way;
 
 pub(crate) type Boxed = Pin<Box<dyn Future<Output = String>>>;
 
-/// xorshift64*: enough randomness for tests, and the same on every machine.
-#[derive(Debug, Clone)]
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        u32::try_from(high).unwrap_or_default() % bound
-    }
-
-    pub(crate) fn one_in(&mut self, bound: u32) -> bool {
-        self.below(bound) == 0
-    }
-}
-
 /// One run of a body.
 pub(crate) struct Run {
     pub(crate) cursor: Cursor,
-    pub(crate) rng: Rng,
+    pub(crate) dice: Dice,
     pub(crate) now: u64,
     /// The ordinals of the steps this run started, and of those it dropped before they ended.
     pub(crate) started: BTreeSet<u32>,
@@ -101,7 +80,7 @@ impl Ctx {
         let (ctx, ordinal) = (self.clone(), self.take());
         std::future::poll_fn(move |_| {
             let run = &mut *ctx.0.borrow_mut();
-            let (facts, value) = (&mut run.facts, run.rng.below(1_000_000));
+            let (facts, value) = (&mut run.facts, run.dice.below(1_000_000));
             let print = print("random", "");
             let looked = run.cursor.record(ordinal, EntryKind::Random, "", print, || {
                 *facts += 1;
@@ -154,7 +133,7 @@ impl Future for Step {
                 Looked::Absent if run.cursor.begin_step() => {
                     run.started.insert(this.ordinal);
                     run.running += 1;
-                    this.left = Some(run.rng.below(5));
+                    this.left = Some(run.dice.below(5));
                 }
                 _ => return Poll::Pending,
             },
@@ -207,7 +186,7 @@ pub(crate) async fn race(ctx: &Ctx, mut branches: Vec<Boxed>) -> String {
     std::future::poll_fn(move |cx| {
         let count = branches.len();
         let bound = if std::mem::take(&mut first) { 1 } else { count };
-        let from = ctx.0.borrow_mut().rng.below(u32::try_from(bound).unwrap_or(1));
+        let from = ctx.0.borrow_mut().dice.below(u32::try_from(bound).unwrap_or(1));
         for at in 0..count {
             let at = (at + from as usize) % count;
             if let Poll::Ready(output) = branches[at].as_mut().poll(cx) {
@@ -243,7 +222,7 @@ pub(crate) fn drive(
 ) -> (End, Ctx) {
     let ctx = Ctx(Rc::new(RefCell::new(Run {
         cursor: Cursor::new(ledger),
-        rng: Rng::new(seed),
+        dice: Dice::new(seed),
         now: 1_000,
         started: BTreeSet::new(),
         abandoned: BTreeSet::new(),
@@ -282,7 +261,7 @@ pub(crate) fn drive(
             return (end, ctx.clone());
         }
         // A write takes a while, in which the body goes on.
-        if let Some(ledger) = writing.take_if(|_| run.rng.one_in(2)) {
+        if let Some(ledger) = writing.take_if(|_| run.dice.one_in(2)) {
             cursor.saved(&ledger);
             continue;
         }

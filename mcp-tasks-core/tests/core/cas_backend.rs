@@ -1,11 +1,12 @@
 //! A backend in memory, and what can happen to one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use mcp_tasks_core::store::contract::Dice;
 use mcp_tasks_core::store::{CasBackend, CasEntry, CasExpired, CasOutcome, CasVersion, CasWrite, Expect};
 use mcp_tasks_core::{RecordError, StoreError, StoreFuture, Timestamp};
 
@@ -42,6 +43,10 @@ pub(crate) struct MemoryBackend {
     pub(crate) trips: AtomicUsize,
     pub(crate) conflicts: AtomicUsize,
     pub(crate) faults: Mutex<VecDeque<Fault>>,
+    /// Where it is there, every third write or so fails.
+    chance: Mutex<Option<Dice>>,
+    /// How writes have failed by chance so far.
+    pub(crate) failed: Mutex<BTreeSet<Fault>>,
     pub(crate) pauses: Mutex<Vec<Duration>>,
     pub(crate) ttls: Mutex<Vec<Option<Duration>>>,
     pub(crate) unreadable: Mutex<Vec<String>>,
@@ -54,6 +59,27 @@ impl MemoryBackend {
 
     pub(crate) fn fail_next(&self, faults: &[Fault]) {
         self.faults.lock().unwrap().extend(faults);
+    }
+
+    /// Has every third write or so fail, by the numbers of a seed.
+    pub(crate) fn fail_by_chance(&self, seed: u64) {
+        *self.chance.lock().unwrap() = Some(Dice::new(seed));
+    }
+
+    fn next_fault(&self) -> Fault {
+        if let Some(dice) = &mut *self.chance.lock().unwrap()
+            && dice.one_in(3)
+        {
+            let fault = [
+                Fault::AppliedThenLost,
+                Fault::FailedBefore,
+                Fault::AppliedThenConflict,
+                Fault::Conflict,
+            ][dice.place(4)];
+            self.failed.lock().unwrap().insert(fault);
+            return fault;
+        }
+        self.faults.lock().unwrap().pop_front().unwrap_or(Fault::None)
     }
 
     /// Overwrites a value behind everybody's back, as an operator's tool or a later release would.
@@ -144,8 +170,7 @@ impl CasBackend for MemoryBackend {
         Box::pin(async move {
             self.trips.fetch_add(1, SeqCst);
             give_way(1).await;
-            let fault = self.faults.lock().unwrap().pop_front().unwrap_or(Fault::None);
-            match fault {
+            match self.next_fault() {
                 Fault::None => Ok(self.set(key, expect, write)),
                 Fault::AppliedThenLost => {
                     let _ = self.set(key, expect, write);

@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_tasks_core::store::contract::Dice;
 use mcp_tasks_core::{
     Change, Claim, ClientCapabilities, Entry, Json, Ledger, Suspension, TaskId, TaskRecord, TaskStatus, Timestamp,
 };
 
-use super::body::{Boxed, Ctx, End, Rng, drive, join, race, yield_once};
+use super::body::{Boxed, Ctx, End, drive, join, race, yield_once};
 
 /// How many bodies are tried, and up to which depth they are nested.
 const BODIES: u64 = 4_000;
@@ -37,21 +38,21 @@ enum Kind {
     InRace,
 }
 
-fn random_node(rng: &mut Rng, depth: u32, kind: Kind) -> Rc<Node> {
-    let many = |rng: &mut Rng, least: u32, kind: Kind| {
-        let count = least + rng.below(3);
-        (0..count).map(|_| random_node(rng, depth - 1, kind)).collect()
+fn random_node(dice: &mut Dice, depth: u32, kind: Kind) -> Rc<Node> {
+    let many = |dice: &mut Dice, least: u32, kind: Kind| {
+        let count = least + dice.below(3);
+        (0..count).map(|_| random_node(dice, depth - 1, kind)).collect()
     };
-    Rc::new(match rng.below(if depth == 0 { 6 } else { 12 }) {
+    Rc::new(match dice.below(if depth == 0 { 6 } else { 12 }) {
         2 => Node::Ask,
         // A fact is another one in every run.
         3 if kind != Kind::Joins => Node::Fact,
-        4 => Node::Sleep(u64::from(rng.below(30))),
+        4 => Node::Sleep(u64::from(dice.below(30))),
         5 if kind != Kind::InRace => Node::Yield,
         0..=5 => Node::Step,
-        6..=8 => Node::Sequence(many(rng, 1, kind)),
-        11 if kind != Kind::Joins => Node::Race(many(rng, 2, Kind::InRace)),
-        _ => Node::Join(many(rng, 2, kind)),
+        6..=8 => Node::Sequence(many(dice, 1, kind)),
+        11 if kind != Kind::Joins => Node::Race(many(dice, 2, Kind::InRace)),
+        _ => Node::Join(many(dice, 2, kind)),
     })
 }
 
@@ -195,13 +196,13 @@ fn entry(ledger: &Ledger, ordinal: u32) -> Option<&Entry> {
 }
 
 fn check(seed: u64) {
-    let mut rng = Rng::new(seed);
+    let mut dice = Dice::new(seed);
     let kind = if seed.is_multiple_of(2) {
         Kind::Races
     } else {
         Kind::Joins
     };
-    let root = random_node(&mut rng, DEPTH, kind);
+    let root = random_node(&mut dice, DEPTH, kind);
     let straight = finish(&root, &Ledger::default(), seed);
     for (at, snapshot) in straight.snapshots.iter().enumerate() {
         let replayed = finish(&root, &snapshot.ledger, seed ^ 0x5555);

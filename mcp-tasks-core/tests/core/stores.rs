@@ -6,7 +6,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use mcp_tasks_core::store::contract::Work;
-use mcp_tasks_core::{MemoryStore, Mutation, StoreFuture, TaskId, TaskStore, Timestamp, Updated, WriteId};
+use mcp_tasks_core::store::contract::scripted::ScriptedStore;
+use mcp_tasks_core::{MemoryStore, TaskStore};
 
 struct Unpark(Thread);
 
@@ -49,33 +50,6 @@ pub(crate) fn on_a_thread(work: Work) -> Work {
     Box::pin(async move { running.join().expect("the work passes") })
 }
 
-/// A store that runs every mutation three times before it commits, as one does that meets two conflicts.
-#[derive(Debug)]
-struct Retrying<S>(S);
-
-impl<S: TaskStore> TaskStore for Retrying<S> {
-    mcp_tasks_core::delegate_task_store! { 0 => create, get, delete, as_sweep, as_expired_leases, as_change_feed }
-
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        let thrice: Mutation = Arc::new(move |record| {
-            let outcomes = [mutation(record), mutation(record), mutation(record)];
-            assert!(
-                outcomes[0] == outcomes[1] && outcomes[1] == outcomes[2],
-                "mutations are pure"
-            );
-            let [_, _, last] = outcomes;
-            last
-        });
-        self.0.update(id, now, write, thrice)
-    }
-}
-
 mcp_tasks_core::store_contract! {
     memory,
     block_on = block_on,
@@ -88,7 +62,11 @@ mcp_tasks_core::store_contract! { memory_in_place, block_on = block_on, async { 
 mcp_tasks_core::store_contract! {
     memory_whose_mutations_run_three_times,
     block_on = block_on,
-    async { Retrying(MemoryStore::new()) },
+    async {
+        // As a store does that meets two conflicts before it commits.
+        let retrying = ScriptedStore::new(MemoryStore::new(), |_| Box::pin(std::future::ready(())));
+        retrying.with(|script| script.reruns = 3)
+    },
     spawn = on_a_thread,
 }
 

@@ -7,6 +7,12 @@ use std::time::SystemTime;
 
 use mcp_tasks_core::Timestamp;
 
+#[cfg(any(test, feature = "testing"))]
+mod tokio_clock;
+
+#[cfg(any(test, feature = "testing"))]
+pub use tokio_clock::TokioClock;
+
 /// Tells the time to the engine and, through it, to the store.
 ///
 /// Tests bring a clock of their own; everything else uses [`SystemClock`]. A clock may jump backwards by a little, as

@@ -4,15 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Case;
 use super::records::{at, raw};
+use super::{Case, Dice};
 use crate::{ClientCapabilities, StoreError, TaskId, TaskRecord, TaskStore, Timestamp, Updated, WriteId};
 
-use dice::Dice;
 use mutate::Mutate;
 use plain::{Changed, Created, PlainMap};
 
-mod dice;
 mod mutate;
 mod plain;
 

@@ -5,64 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcp_tasks_core::{
-    Json, MemoryStore, Mutation, StoreFuture, TaskId, TaskRecord, TaskStatus, TaskStore, Timestamp, Updated, WriteId,
-};
+use mcp_tasks_core::store::contract::scripted::ScriptedStore;
+use mcp_tasks_core::{Json, MemoryStore, TaskId, TaskRecord, TaskStatus};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::config::Config;
-use crate::run::clock::Clock;
+use crate::run::clock::TokioClock;
 use crate::task::{Client, Engine, NewTask};
 use crate::{Caller, ElicitForm, State, TaskRuntime, ToolContext, ToolError, mcp_task};
 
-/// The time of tokio.
-#[derive(Debug)]
-struct PausedClock(tokio::time::Instant);
-
-impl Clock for PausedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_785_196_800_000).saturating_add(self.0.elapsed())
-    }
-}
-
-/// A store that writes at once and acknowledges a second later.
-#[derive(Debug)]
-struct Slow(Arc<MemoryStore>);
-
+/// How long after a write the store acknowledges it.
 const SLOW: Duration = Duration::from_secs(1);
-
-impl TaskStore for Slow {
-    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        let created = self.0.create(record);
-        Box::pin(async {
-            sleep(SLOW).await;
-            created.await
-        })
-    }
-
-    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        self.0.get(id, now)
-    }
-
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        let updated = self.0.update(id, now, write, mutation);
-        Box::pin(async {
-            sleep(SLOW).await;
-            updated.await
-        })
-    }
-
-    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.0.delete(id)
-    }
-}
 
 #[derive(serde::Deserialize, schemars::JsonSchema, ElicitForm)]
 struct Go {}
@@ -84,6 +38,8 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::new());
+        let slow = ScriptedStore::new(store.clone(), |time| Box::pin(sleep(time)))
+            .with(|script| (script.create.after, script.update.after) = (SLOW, SLOW));
         let came_on = Arc::new(AtomicUsize::new(0));
         let config = Config::builder()
             .without_file()
@@ -94,8 +50,8 @@ impl Scene {
             .config(config.build().unwrap())
             .register::<asks>()
             .state(came_on.clone())
-            .store(Arc::new(Slow(store.clone())))
-            .clock(Arc::new(PausedClock(tokio::time::Instant::now())))
+            .store(Arc::new(slow))
+            .clock(Arc::new(TokioClock::new()))
             .build()
             .unwrap();
         Self {

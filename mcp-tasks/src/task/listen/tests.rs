@@ -1,118 +1,49 @@
 use std::sync::Arc;
 
-use mcp_tasks_core::{
-    Change, ChangeFeed, ChangeHub, ChangeStream, ClientCapabilities, Json, MemoryStore, Mutation, RecordError,
-    StoreFuture, TaskStore, Updated, WriteId,
-};
+use mcp_tasks_core::store::contract::scripted::{Ability, Script, ScriptedStore};
+use mcp_tasks_core::{Change, ChangeHub, ClientCapabilities, Json, MemoryStore, TaskStore, WriteId};
 
 use super::*;
 use crate::TaskRuntime;
 use crate::config::Config;
-use crate::run::clock::Clock;
-
-/// The time of tokio.
-#[derive(Debug)]
-struct PausedClock(tokio::time::Instant);
-
-impl Clock for PausedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_785_196_800_000).saturating_add(self.0.elapsed())
-    }
-}
-
-/// A store that tells nobody of changes but what a test says in its feed, if it has one. It holds one task which cannot be
-/// read.
-#[derive(Debug)]
-struct Silent {
-    kept: Arc<MemoryStore>,
-    feed: Option<Feed>,
-}
-
-#[derive(Debug)]
-struct Feed(ChangeHub);
-
-impl ChangeFeed for Feed {
-    fn changes(&self) -> ChangeStream {
-        self.0.listen()
-    }
-}
+use crate::run::clock::{Clock, TokioClock};
 
 const UNREADABLE: &str = "unreadable";
-
-impl TaskStore for Silent {
-    fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
-        self.kept.create(record)
-    }
-
-    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        if id.as_str() == UNREADABLE {
-            let id = id.clone();
-            let source = RecordError::NewerFormat { found: 7_000 };
-            return Box::pin(std::future::ready(Err(StoreError::Unreadable { id, source })));
-        }
-        self.kept.get(id, now)
-    }
-
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        self.kept.update(id, now, write, mutation)
-    }
-
-    fn delete<'a>(&'a self, id: &'a TaskId) -> StoreFuture<'a, ()> {
-        self.kept.delete(id)
-    }
-
-    fn as_change_feed(&self) -> Option<&dyn ChangeFeed> {
-        self.feed.as_ref().map(|feed| feed as &dyn ChangeFeed)
-    }
-}
 
 /// A node that listens, and a store that another node writes to.
 struct Scene {
     engine: Engine,
     store: Arc<MemoryStore>,
-    clock: Arc<PausedClock>,
+    clock: Arc<TokioClock>,
 }
 
 /// Longer than anything here takes.
 const QUIET: Duration = Duration::from_secs(3600);
 
 impl Scene {
+    /// On a store that tells of changes, or of none.
     fn new(tells: bool) -> Self {
-        Self::on(|store| {
-            if tells {
-                return store;
+        Self::on(|script| {
+            if !tells {
+                script.hides = &[Ability::ChangeFeed];
             }
-            Arc::new(Silent {
-                kept: store,
-                feed: None,
-            })
         })
     }
 
     /// The store tells of what is said in `feed`, and of nothing else.
     fn told(feed: ChangeHub) -> Self {
-        Self::on(|kept| {
-            Arc::new(Silent {
-                kept,
-                feed: Some(Feed(feed)),
-            })
-        })
+        Self::on(|script| script.feed = Some(feed))
     }
 
-    fn on(shown: impl FnOnce(Arc<MemoryStore>) -> Arc<dyn TaskStore>) -> Self {
+    fn on(script: impl FnOnce(&mut Script)) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let clock = Arc::new(PausedClock(tokio::time::Instant::now()));
-        let kept = shown(store.clone());
+        let clock = Arc::new(TokioClock::new());
+        let scripted = ScriptedStore::new(store.clone(), |time| Box::pin(tokio::time::sleep(time))).with(script);
+        scripted.script(|script| script.unreadable = Some(TaskId::new(UNREADABLE)));
         let runtime = TaskRuntime::builder()
             .without_inventory()
             .config(Config::builder().build().unwrap())
-            .store(kept)
+            .store(Arc::new(scripted))
             .clock(clock.clone())
             .build()
             .unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::records::{asking, raw};
-use super::dice::Dice;
 use super::{HALF_SLOT, SLOT};
+use crate::store::contract::Dice;
 use crate::{Change, Claim, Mutation, Report, TaskRecord, TaskStatus, Timestamp};
 
 #[derive(Debug, Clone)]
