@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Case 30 of the field: u32, f64, optional text, one of and several of an enumeration, in an order no sorting gives.
+    /// A field of every kind: u32, f64, optional text, one of and several of an enumeration, in an order no sorting gives.
     fn form() -> FormSchema {
         FormSchema::parse(
             r#"{

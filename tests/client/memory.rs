@@ -8,30 +8,14 @@ use mcp_tasks::client::{
     ClientError, Pacing, SavedTask, TaskClient, TaskClientBuilder, TaskEvent, TaskState, ToolCall,
 };
 use mcp_tasks::context::InputKind;
-use mcp_tasks::host::{Clock, Timestamp};
 use mcp_tasks::prelude::*;
+use mcp_tasks::testing::TokioClock;
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::service::ClientLifecycleMode;
 use rmcp::{ErrorData, ServiceExt};
 use serde_json::{Value, json};
 
 use crate::harness::User;
-
-/// tokio's time, so that tasks expire by it.
-#[derive(Debug)]
-pub(crate) struct TokioClock(tokio::time::Instant);
-
-impl TokioClock {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(tokio::time::Instant::now()))
-    }
-}
-
-impl Clock for TokioClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_785_196_800_000).saturating_add(self.0.elapsed())
-    }
-}
 
 #[derive(Debug, Deserialize, JsonSchema, ElicitForm)]
 struct Confirm {
@@ -129,7 +113,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new() -> Self {
-        let clock = TokioClock::new();
+        let clock = Arc::new(TokioClock::new());
         let runtime = TaskRuntime::builder().clock(clock.clone()).build().unwrap();
         Self { runtime, clock }
     }

@@ -1,21 +1,19 @@
-//! What the scenarios share.
+//! The one way to build a server and to drive a client of it.
 
 mod client;
-mod link;
 mod store;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_tasks::host::{Clock, TaskRuntimeBuilder};
+use mcp_tasks::Config;
+use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
-use mcp_tasks_core::Timestamp;
+use serde_json::{Value, json};
 
-pub(crate) use client::{Client, code, keys, status, text};
-pub(crate) use link::Link;
-pub(crate) use mcp_tasks_tests::dice::Dice;
-pub(crate) use mcp_tasks_tests::faults::{Faults, Storm};
-pub(crate) use store::{REPLAY, TestStore};
+pub(crate) use client::{Client, Outcome, Person, Reply, SILENCE, Way, accept, code, done, keys, nobody, status, text};
+pub(crate) use mcp_tasks_tests::scripted::{Dice, Storm};
+pub(crate) use store::{Link, REPLAY, TestStore};
 
 /// Whether a scenario is disturbed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,48 +50,30 @@ macro_rules! in_both_modes {
 }
 pub(crate) use in_both_modes;
 
-/// The time of tokio, so that a paused one stands still for tasks too.
-#[derive(Debug)]
-pub(crate) struct TestClock {
-    origin: tokio::time::Instant,
-}
-
-impl TestClock {
-    fn new() -> Self {
-        Self {
-            origin: tokio::time::Instant::now(),
-        }
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Timestamp {
-        // The day the revision came out.
-        Timestamp::from_millis(1_785_196_800_000).saturating_add(self.origin.elapsed())
-    }
-}
-
 /// A server in this process.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    pub(crate) store: Arc<TestStore>,
+    pub(crate) store: TestStore,
     runtime: TaskRuntime,
 }
 
 impl Node {
     /// One with these tools and a store of its own.
     pub(crate) fn new(mode: Mode, tools: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) -> Self {
-        Self::on(Arc::new(TestStore::new(mode)), tools)
+        Self::on(&TestStore::new(mode), tools)
     }
 
     /// Another one on a store that is there, as after a restart with another build.
-    pub(crate) fn on(store: Arc<TestStore>, tools: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) -> Self {
+    pub(crate) fn on(store: &TestStore, tools: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) -> Self {
         let builder = TaskRuntime::builder()
             .without_inventory()
-            .store(store.clone())
+            .config(config(&[]))
+            .store(store.shared())
             .clock(store.clock());
-        let runtime = tools(builder).build().expect("the tools of the test are right");
-        Self { store, runtime }
+        Self {
+            store: store.clone(),
+            runtime: tools(builder).build().expect("the tools of the test are right"),
+        }
     }
 
     /// Stops it, as a signal does.
@@ -103,7 +83,16 @@ impl Node {
 
     /// A client of it that declares tasks and elicitation.
     pub(crate) async fn client(&self) -> Client {
-        Client::connect(self.runtime.handler()).await
+        let capabilities = json!({
+            "elicitation": {"form": {}},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
+        });
+        self.client_with(Way::Task, capabilities, nobody).await
+    }
+
+    /// A client of it that declares this, and whose user answers so.
+    pub(crate) async fn client_with(&self, way: Way, capabilities: Value, person: impl Person) -> Client {
+        Client::connect(self.runtime.handler(), way, capabilities, person).await
     }
 
     /// The node and a client of it.
@@ -117,6 +106,16 @@ impl Node {
     }
 }
 
+/// Settings, and nothing of the environment's files.
+pub(crate) fn config(settings: &[(&str, &str)]) -> Config {
+    let config = settings
+        .iter()
+        .fold(Config::builder().without_file(), |config, (key, value)| {
+            config.set(*key, *value)
+        });
+    config.build().expect("nothing is wrong")
+}
+
 /// What bodies leave behind for a test to see.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
@@ -124,6 +123,12 @@ pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 impl Log {
     pub(crate) fn push(&self, line: impl Into<String>) {
         self.0.lock().expect("no test panics inside").push(line.into());
+    }
+
+    /// As [`push`](Self::push); how often the line was written so far.
+    pub(crate) fn done(&self, line: &str) -> usize {
+        self.push(line);
+        self.count(line)
     }
 
     pub(crate) fn count(&self, line: &str) -> usize {

@@ -5,38 +5,26 @@ use std::sync::Arc;
 
 use mcp_tasks_core::store::contract::Work;
 use mcp_tasks_core::{CasStore, TaskStore};
-use tempfile::TempDir;
 
 use crate::alone::{TwoNodes, on_a_database_of_its_own};
+use crate::kept::Kept;
 use directory_store::Directory;
 
 #[path = "../../mcp-tasks/src/guide/directory_store.rs"]
 #[allow(unreachable_pub, reason = "it is written as a crate of its own would")]
 mod directory_store;
 
-/// A store in a directory that goes with it.
-#[derive(Debug)]
-struct Fresh {
-    store: CasStore<Directory>,
-    _directory: TempDir,
-}
-
 fn open(path: &Path) -> CasStore<Directory> {
     CasStore::new(Directory(path.to_owned()))
 }
 
-impl Fresh {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory for the test");
-        Self {
-            store: open(directory.path()),
-            _directory: directory,
-        }
+/// A store in a directory that goes with it.
+fn fresh() -> impl TaskStore {
+    let keeps = tempfile::tempdir().expect("a directory for the test");
+    Kept {
+        store: open(keeps.path()),
+        keeps,
     }
-}
-
-impl TaskStore for Fresh {
-    mcp_tasks_core::delegate_task_store! { store => all }
 }
 
 fn spawn(work: Work) -> Work {
@@ -46,7 +34,7 @@ fn spawn(work: Work) -> Work {
 mcp_tasks_core::store_contract! {
     contract,
     #[tokio::test(flavor = "multi_thread")],
-    async { Fresh::new() },
+    async { fresh() },
     spawn = spawn,
 }
 

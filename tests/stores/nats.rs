@@ -10,6 +10,7 @@ use mcp_tasks_core::{MemoryStore, TaskStore};
 use mcp_tasks_tests::servers::{DbServer, nats};
 
 use crate::alone::{TwoNodes, on_a_database_of_its_own};
+use crate::kept::Kept;
 
 mod access;
 mod buckets;
@@ -24,11 +25,7 @@ mod selection;
 mod trouble;
 
 /// A store on a server of its own, which goes with it.
-#[derive(Debug)]
-pub(crate) struct Fresh {
-    pub(crate) store: NatsStore,
-    pub(crate) server: DbServer,
-}
+pub(crate) type Fresh = Kept<NatsStore, DbServer>;
 
 impl Fresh {
     /// `None`, with a loud word, where there is no NATS server.
@@ -40,17 +37,17 @@ impl Fresh {
         let server = nats(arguments)?;
         let options = options(NatsOptions::new(server.url()).expect("the server has a URL"));
         let store = options.open().expect("the options can be used");
-        Some(Self { store, server })
+        Some(Self { store, keeps: server })
     }
 
     /// Another process's store on the same server.
     fn another(&self) -> NatsStore {
-        NatsStore::open(self.server.url()).expect("the server has a URL")
+        NatsStore::open(self.keeps.url()).expect("the server has a URL")
     }
 
     /// The server as an operator's tool sees it.
     async fn raw(&self) -> jetstream::Context {
-        let client = async_nats::connect(self.server.url())
+        let client = async_nats::connect(self.keeps.url())
             .await
             .expect("the server is there");
         jetstream::new(client)
@@ -79,10 +76,6 @@ async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
         assert!(std::time::Instant::now() < end, "it does not come");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-}
-
-impl TaskStore for Fresh {
-    mcp_tasks_core::delegate_task_store! { store => all }
 }
 
 fn spawn(work: Work) -> Work {

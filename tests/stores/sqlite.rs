@@ -9,6 +9,7 @@ use mcp_tasks_core::store::contract::Work;
 use tempfile::TempDir;
 
 use crate::alone::{TwoNodes, on_a_database_of_its_own};
+use crate::kept::Kept;
 
 mod commits;
 mod damage;
@@ -17,11 +18,7 @@ pub(crate) mod selection;
 mod writing;
 
 /// A store on a file of its own, which goes with it.
-#[derive(Debug)]
-pub(crate) struct Fresh {
-    pub(crate) store: SqliteStore,
-    directory: TempDir,
-}
+pub(crate) type Fresh = Kept<SqliteStore, TempDir>;
 
 impl Fresh {
     fn new() -> Self {
@@ -33,12 +30,12 @@ impl Fresh {
         let store = options(SqliteOptions::new(directory.path().join("tasks.db"))).open();
         Self {
             store: store.expect("a new file can be opened"),
-            directory,
+            keeps: directory,
         }
     }
 
     fn path(&self) -> PathBuf {
-        self.directory.path().join("tasks.db")
+        self.keeps.path().join("tasks.db")
     }
 
     /// The file as an operator's tool sees it.
@@ -52,10 +49,6 @@ fn raw(path: &Path) -> rusqlite::Connection {
     let patience = connection.busy_timeout(std::time::Duration::from_secs(10));
     patience.expect("a time-out can be set");
     connection
-}
-
-impl TaskStore for Fresh {
-    mcp_tasks_core::delegate_task_store! { store => all }
 }
 
 fn spawn(work: Work) -> Work {

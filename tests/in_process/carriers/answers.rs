@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 
-use crate::carriers::harness::{Lab, Reply, Way, accept, done, nobody, yes};
+use crate::carriers::lab::{Lab, go, yes};
+use crate::harness::{Reply, Way, accept, done, nobody};
 
 #[tokio::test(start_paused = true)]
 async fn two_questions_in_a_row_with_steps_around_them_run_each_step_once() {
@@ -53,11 +54,7 @@ fn clumsy(wrong: usize, how: Value) -> impl Fn(&Value) -> Result<Value, ErrorDat
             "asked again with the reason in front: {message}"
         );
         assert!(message.ends_with("redeem?"), "{message}");
-        Ok(if before < wrong {
-            how.clone()
-        } else {
-            accept(json!({"go": true}))
-        })
+        Ok(if before < wrong { how.clone() } else { go() })
     }
 }
 
@@ -110,7 +107,7 @@ async fn the_same_words_asked_again_have_another_key_and_stay_under_one_until_th
             task["inputRequests"].as_object().unwrap().keys().collect::<Vec<_>>(),
             [&key]
         );
-        client.update(&id, json!({key: accept(json!({"go": true}))})).await;
+        client.answer(&id, json!({key: go()})).await;
     }
     assert_eq!(client.see_through(&id).await, done("[true, true, true]"));
     let live = lab.client(Way::Live, yes).await;
@@ -126,7 +123,7 @@ async fn a_task_takes_what_is_an_answer_and_resumes_once() {
     let id = client.begin("pair", &json!({})).await.task();
     // Before it was asked, while the first run unwinds: ignored, or taken if it was asked in time.
     client
-        .update(&id, json!({"elicit-3": accept(json!({"go": false}))}))
+        .answer(&id, json!({"elicit-3": accept(json!({"go": false}))}))
         .await;
     let task = client.settled(&id).await;
     assert_eq!(task["status"], "input_required");
@@ -137,8 +134,8 @@ async fn a_task_takes_what_is_an_answer_and_resumes_once() {
         json!({"elicit-1": {"action": "explode"}}),
         json!({"elicit-3": accept(json!({"go": false}))}),
     ] {
-        client.update(&id, nothing).await;
-        assert_eq!(client.get(&id).await["inputRequests"], task["inputRequests"]);
+        client.answer(&id, nothing).await;
+        assert_eq!(client.task(&id).await["inputRequests"], task["inputRequests"]);
     }
     for wrong in [json!([]), json!(null), json!("x")] {
         let error = client
@@ -149,12 +146,12 @@ async fn a_task_takes_what_is_an_answer_and_resumes_once() {
     }
     let missing = client.raw("tasks/update", json!({"taskId": id})).await.unwrap_err();
     assert_eq!(missing.code.0, -32602);
-    let same = json!({"elicit-1": accept(json!({"go": true}))});
-    futures::future::join_all((0..8).map(|_| client.update(&id, same.clone()))).await;
+    let same = json!({"elicit-1": go()});
+    futures::future::join_all((0..8).map(|_| client.answer(&id, same.clone()))).await;
     let second = client.settled(&id).await;
     assert!(second["inputRequests"]["elicit-3"].is_object(), "{second}");
     client
-        .update(&id, json!({"elicit-3": accept(json!({"go": false}))}))
+        .answer(&id, json!({"elicit-3": accept(json!({"go": false}))}))
         .await;
     assert_eq!(client.see_through(&id).await, done("1 true 1 false 1"));
     assert_eq!(lab.work.count("between"), 1);

@@ -3,11 +3,8 @@
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::carriers::harness::{Lab, Reply, Way, accept, done, nobody, yes};
-
-fn go() -> Value {
-    accept(json!({"go": true}))
-}
+use crate::carriers::lab::{Lab, go, yes};
+use crate::harness::{Reply, Way, done, nobody};
 
 #[tokio::test(start_paused = true)]
 async fn questions_before_the_point_are_rounds_and_those_after_it_are_the_tasks() {
@@ -16,12 +13,12 @@ async fn questions_before_the_point_are_rounds_and_those_after_it_are_the_tasks(
     let none = json!({});
     let round = client.begin("deferred", &none).await.asked();
     assert_eq!(round.keys(), ["elicit-1"]);
-    assert_eq!(lab.store.creates(), 0);
+    assert_eq!(lab.creates(), 0);
     let id = client
         .retry("deferred", &none, &round, json!({"elicit-1": go()}))
         .await
         .task();
-    assert_eq!(lab.store.creates(), 1);
+    assert_eq!(lab.creates(), 1);
     let task = client.settled(&id).await;
     assert!(task["inputRequests"]["elicit-4"].is_object(), "{task}");
     assert_eq!(client.see_through(&id).await, done("1 true 1 true true"));
@@ -39,7 +36,7 @@ async fn a_function_that_returns_before_the_point_gives_the_plain_result() {
         lab.run(Way::Task, "deferred", json!({"stop": true}), yes).await,
         done("stopped")
     );
-    assert_eq!(lab.store.creates(), 0);
+    assert_eq!(lab.creates(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +90,7 @@ async fn the_point_is_nothing_to_clients_that_have_no_tasks() {
             done("1 true 1 true false"),
             "{way:?}"
         );
-        assert_eq!(lab.store.creates(), 0);
+        assert_eq!(lab.creates(), 0);
     }
 }
 
@@ -139,5 +136,5 @@ async fn a_call_whose_next_round_declares_no_tasks_goes_on_in_rounds() {
         .await
         .done();
     assert_eq!(end, done("1 true 1 true false"));
-    assert_eq!(lab.store.creates(), 0);
+    assert_eq!(lab.creates(), 0);
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::carriers::harness::{Lab, Reply, Way, accept, done, nobody};
+use crate::carriers::lab::Lab;
+use crate::harness::{Reply, Way, accept, done, nobody};
 
 fn order(zeal: Value, amount: Value) -> Value {
     accept(json!({"zeal": zeal, "amount": amount, "size": "Small", "extras": ["Large", "Small"], "unknown": [1]}))
@@ -48,8 +49,8 @@ async fn what_is_not_of_a_fields_type_is_asked_for_again_with_the_field_named() 
                 _ => {
                     let id = client.begin("fill_in", &json!({})).await.task();
                     client.settled(&id).await;
-                    client.update(&id, answer).await;
-                    client.get(&id).await["inputRequests"].clone()
+                    client.answer(&id, answer).await;
+                    client.task(&id).await["inputRequests"].clone()
                 }
             };
             let again = &questions["elicit-0~2"]["params"];

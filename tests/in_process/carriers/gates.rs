@@ -4,7 +4,8 @@
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::carriers::harness::{Lab, Way, accept, done, nobody, yes};
+use crate::carriers::lab::{Lab, go, yes};
+use crate::harness::{Way, done, nobody};
 
 /// The capabilities of a client on `way` that can be asked `what` alone.
 fn only(way: Way, what: Value) -> Value {
@@ -82,7 +83,7 @@ async fn a_call_that_is_retried_with_less_declared_is_not_asked_again_what_it_ca
     let nothing = unable.retry("gated", &none, &round, json!({})).await.done();
     assert_eq!(nothing, done("Err(true) Err(true)"));
 
-    let answer = json!({"elicit-0": accept(json!({"go": true}))});
+    let answer = json!({"elicit-0": go()});
     let end = forms.retry("gated", &none, &round, answer.clone()).await.done();
     assert_eq!(end, done(r#"Ok("Accept(Go { go: true })") Err(true)"#));
     let second = able.retry("gated", &none, &round, answer).await.asked();
@@ -98,9 +99,7 @@ async fn a_task_that_is_answered_by_a_request_with_less_declared_goes_by_that_re
     let forms = lab
         .client_with(Way::Task, only(Way::Task, json!({"elicitation": {}})), nobody)
         .await;
-    forms
-        .update(&id, json!({"elicit-0": accept(json!({"go": true}))}))
-        .await;
+    forms.answer(&id, json!({"elicit-0": go()})).await;
     assert_eq!(
         client.see_through(&id).await,
         done(r#"Ok("Accept(Go { go: true })") Err(true)"#)

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode};
-use rmcp::service::PeerRequestOptions;
+use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::carriers::harness::{Lab, Way, done, nobody, yes};
+use crate::carriers::lab::{Lab, yes};
+use crate::harness::{Way, done, nobody};
 
 fn takes(millis: u64, then: &str) -> Value {
     json!({"millis": millis, "then": then})
@@ -17,7 +17,7 @@ async fn short_work_is_answered_at_once_and_nothing_is_stored() {
     let lab = Lab::new();
     let client = lab.client(Way::Task, nobody).await;
     assert_eq!(client.begin("graceful", &takes(250, "end")).await.done(), done("1 1"));
-    assert_eq!(lab.store.creates(), 0);
+    assert_eq!(lab.creates(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -28,7 +28,7 @@ async fn long_work_becomes_a_task_without_starting_over() {
     let id = client.begin("graceful", &takes(5_000, "end")).await.task();
     let waited = begun.elapsed().as_millis();
     assert!((300..320).contains(&waited), "{waited}");
-    let task = client.get(&id).await;
+    let task = client.task(&id).await;
     assert_eq!(task["status"], "working");
     assert_eq!(task["statusMessage"], "1/2: begun", "reported within the grace");
     assert_eq!(client.see_through(&id).await, done("1 1"));
@@ -36,7 +36,7 @@ async fn long_work_becomes_a_task_without_starting_over() {
     for what in ["started", "one", "two", "ended"] {
         assert_eq!(lab.work.count(what), 1, "{what}");
     }
-    assert_eq!(lab.store.creates(), 1);
+    assert_eq!(lab.creates(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,7 +46,7 @@ async fn a_question_within_the_grace_makes_the_work_a_task() {
     let begun = tokio::time::Instant::now();
     let id = client.begin("graceful", &takes(100, "ask")).await.task();
     assert!(begun.elapsed() < Duration::from_millis(200));
-    let task = client.get(&id).await;
+    let task = client.task(&id).await;
     assert_eq!(task["status"], "input_required");
     assert_eq!(task["statusMessage"], "1/2: begun");
     assert_eq!(client.see_through(&id).await, done("1 1 true"));
@@ -62,7 +62,7 @@ async fn what_fails_within_the_grace_fails_the_call_and_what_fails_later_the_tas
         let lab = Lab::new();
         let client = lab.client(Way::Task, nobody).await;
         assert_eq!(client.begin("graceful", &takes(10, then)).await.done(), within);
-        assert_eq!(lab.store.creates(), 0);
+        assert_eq!(lab.creates(), 0);
         let id = client.begin("graceful", &takes(1_000, then)).await.task();
         assert_eq!(client.see_through(&id).await, within);
     }
@@ -92,7 +92,8 @@ async fn work_that_ends_while_its_task_is_being_made_ends_the_task() {
         "panic at once",
     ] {
         let lab = Lab::new();
-        lab.store.slow_down(Duration::from_millis(200));
+        lab.store
+            .script(|script| script.create.before = Duration::from_millis(200));
         let client = lab.client(Way::Task, yes).await;
         let id = client.begin("graceful", &takes(350, then)).await.task();
         let end = client.see_through(&id).await;
@@ -114,17 +115,11 @@ async fn a_client_that_goes_away_within_the_grace_leaves_no_task_and_no_work() {
     let lab = Lab::with(&[("mcp.tasks.quota.open-per-principal", "1")]);
     // A session of rmcp's that gives up: it sends notifications/cancelled.
     let client = lab.client(Way::Task, nobody).await;
-    let Value::Object(arguments) = takes(1_000, "end") else {
-        unreachable!()
-    };
-    let params = CallToolRequestParams::new("graceful").with_arguments(arguments);
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-    let options = PeerRequestOptions::no_options();
-    let call = client.service.send_cancellable_request(request, options).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    call.cancel(None).await.unwrap();
+    client
+        .call_taken_back("graceful", takes(1_000, "end"), Duration::from_millis(100))
+        .await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(lab.store.creates(), 0);
+    assert_eq!(lab.creates(), 0);
     assert_eq!((lab.work.count("started"), lab.work.count("ended")), (1, 0));
     // Its place among the caller's open tasks is free again.
     client.begin("graceful", &takes(1_000, "end")).await.task();
@@ -160,6 +155,6 @@ async fn grace_is_nothing_to_clients_that_have_no_tasks() {
             done("1 1 true"),
             "{way:?}"
         );
-        assert_eq!(lab.store.creates(), 0);
+        assert_eq!(lab.creates(), 0);
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorData};
-use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient};
+use rmcp::model::ErrorData;
+use rmcp::service::{RequestHandle, RoleClient};
 use serde_json::{Value, json};
 
-use crate::carriers::harness::{Client, Lab, SILENCE, Way, accept, done, nobody, yes};
+use crate::carriers::lab::{Lab, go, yes};
+use crate::harness::{Client, SILENCE, Way, accept, done, nobody};
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_answers_with_an_error_is_not_asked_again_and_the_tool_is_told() {
@@ -29,7 +30,7 @@ async fn one_error_beside_an_answer_costs_that_question_alone() {
     let lab = Lab::new();
     let person = |request: &Value| match request["params"]["message"].as_str() {
         Some("a?") => Err(ErrorData::internal_error("no a", None)),
-        _ => Ok(accept(json!({"go": true}))),
+        _ => Ok(go()),
     };
     let client = lab.client(Way::Live, person).await;
     let (text, is_error) = client.converse("both", json!({})).await.unwrap();
@@ -57,13 +58,17 @@ async fn every_page_of_a_session_has_an_id_of_its_own() {
     );
 }
 
+fn reported(client: &Client) -> Vec<f64> {
+    client.progress().iter().map(|report| report.progress).collect()
+}
+
 /// 2025-11-25, "Progress": the value must increase with each notification.
 #[tokio::test(start_paused = true)]
 async fn progress_grows_over_the_rounds_of_a_call() {
     let lab = Lab::new();
     let client = lab.client(Way::Live, yes).await;
     assert_eq!(client.converse("reporting", json!({})).await, done("reported"));
-    assert_eq!(client.progress(), [1.0, 2.0, 2.5, 3.0]);
+    assert_eq!(reported(&client), [1.0, 2.0, 2.5, 3.0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,14 +77,12 @@ async fn a_round_reports_for_itself_and_a_task_keeps_the_highest() {
     let client = lab.client(Way::Rounds, yes).await;
     assert_eq!(client.converse("reporting", json!({})).await, done("reported"));
     // The retry is a request of its own, with a token of its own.
-    assert_eq!(client.progress(), [1.0, 2.0, 1.0, 2.0, 2.5, 3.0]);
+    assert_eq!(reported(&client), [1.0, 2.0, 1.0, 2.0, 2.5, 3.0]);
 
     let client = lab.client(Way::Task, nobody).await;
     let id = client.begin("reporting", &json!({})).await.task();
     assert_eq!(client.settled(&id).await["statusMessage"], "2/4");
-    client
-        .update(&id, json!({"elicit-0": accept(json!({"go": true}))}))
-        .await;
+    client.answer(&id, json!({"elicit-0": go()})).await;
     assert_eq!(client.settled(&id).await["statusMessage"], "3/4: late");
     assert!(client.progress().is_empty());
 }
@@ -88,9 +91,7 @@ async fn a_round_reports_for_itself_and_a_task_keeps_the_highest() {
 async fn silence(end: impl AsyncFnOnce(Client, RequestHandle<RoleClient>)) -> usize {
     let lab = Lab::new();
     let client = lab.client(Way::Live, |_: &Value| Ok(SILENCE.into())).await;
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("pass_round")));
-    let options = PeerRequestOptions::no_options();
-    let call = client.service.send_cancellable_request(request, options).await.unwrap();
+    let call = client.send("tools/call", json!({"name": "pass_round"})).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(client.asked().len(), 1);
     end(client, call).await;
@@ -115,7 +116,7 @@ async fn a_call_that_is_called_off_while_it_asks_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_loses_its_session_while_it_asks_ends() {
     let left = silence(async |client, _| {
-        client.service.cancel().await.unwrap();
+        client.service.cancellation_token().cancel();
     });
     assert_eq!(left.await, SILENT);
 }

@@ -3,7 +3,8 @@
 use rmcp::model::ErrorCode;
 use serde_json::json;
 
-use crate::carriers::harness::{Lab, Way, accept, done, yes};
+use crate::carriers::lab::{Lab, go, yes};
+use crate::harness::{Way, done};
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_asks_something_else_on_its_next_run_is_stopped_with_a_report() {
@@ -119,9 +120,7 @@ async fn a_task_of_another_version_fails_before_it_runs() {
     assert_eq!(client.settled(&id).await["status"], "input_required");
     let newer = lab.sibling(&[("body.version", "2")]);
     let client = newer.client(Way::Task, yes).await;
-    client
-        .update(&id, json!({"elicit-0": accept(json!({"go": true}))}))
-        .await;
+    client.answer(&id, json!({"elicit-0": go()})).await;
     let (code, words) = client.see_through(&id).await.unwrap_err();
     assert_eq!(code, ErrorCode::INVALID_PARAMS.0);
     assert!(words.contains("handler changed"), "{words}");

@@ -5,11 +5,8 @@ use std::time::Duration;
 use rmcp::model::{CallToolRequestParams, ErrorCode};
 use serde_json::json;
 
-use crate::carriers::harness::{Client, Lab, Outcome, Way, accept, done, nobody, yes};
-
-fn go() -> serde_json::Value {
-    accept(json!({"go": true}))
-}
+use crate::carriers::lab::{Lab, go, yes};
+use crate::harness::{Client, Outcome, Way, done, nobody};
 
 /// What every token that is not good is answered with.
 const BAD_STATE: &str = "Invalid requestState: it is damaged, has expired, or belongs to another call";
@@ -26,7 +23,7 @@ async fn a_client_of_the_sdk_drives_the_rounds_by_itself() {
     let result = client.service.call_tool(params).await.unwrap();
     assert_eq!(result.content[0].as_text().unwrap().text, "1 true 1 true 1");
     assert_eq!(client.asked().len(), 2);
-    assert_eq!(lab.store.creates(), 0);
+    assert_eq!(lab.creates(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +57,7 @@ async fn a_retry_that_answers_nothing_is_asked_again_and_keeps_what_was_answered
         assert_eq!(again.questions, first.questions);
     }
     let without = client
-        .call("both", &none, json!({"requestState": first.state}))
+        .call_with("both", &none, json!({"requestState": first.state}))
         .await
         .asked();
     assert_eq!(without.questions, first.questions);
@@ -84,12 +81,12 @@ async fn responses_that_are_no_map_are_invalid_params() {
     let first = client.begin("both", &json!({})).await.asked();
     for wrong in [json!([]), json!("x"), json!(7)] {
         let more = json!({"requestState": first.state, "inputResponses": wrong});
-        let (code, _) = client.call("both", &json!({}), more).await.done().unwrap_err();
+        let (code, _) = client.call_with("both", &json!({}), more).await.done().unwrap_err();
         assert_eq!(code, ErrorCode::INVALID_PARAMS.0);
     }
     for wrong in [json!(7), json!({}), json!([first.state])] {
         let more = json!({"requestState": wrong, "inputResponses": {"a": go()}});
-        let (code, _) = client.call("both", &json!({}), more).await.done().unwrap_err();
+        let (code, _) = client.call_with("both", &json!({}), more).await.done().unwrap_err();
         assert_eq!(code, ErrorCode::INVALID_PARAMS.0);
     }
 }
@@ -99,7 +96,7 @@ async fn a_state_of_null_is_none_and_begins_the_call_anew() {
     let lab = Lab::new();
     let client = lab.client(Way::Rounds, nobody).await;
     let more = json!({"requestState": null, "inputResponses": null});
-    let round = client.call("pair", &json!({}), more).await.asked();
+    let round = client.call_with("pair", &json!({}), more).await.asked();
     assert_eq!(round.keys(), ["elicit-1"]);
 }
 
@@ -109,12 +106,12 @@ async fn answers_that_come_with_the_first_request_are_taken_once_they_are_asked_
     let client = lab.client(Way::Rounds, nobody).await;
     let none = json!({});
     let early = json!({"inputResponses": {"a": go(), "b": go(), "c": go()}});
-    let end = client.call("both", &none, early).await.done();
+    let end = client.call_with("both", &none, early).await.done();
     assert_eq!(end, done("Accept(Go { go: true }) Accept(Go { go: true })"));
 
     // What is asked for in a later round is not answered ahead of it.
     let early = json!({"inputResponses": {"elicit-1": go(), "elicit-3": go()}});
-    let second = client.call("pair", &none, early).await.asked();
+    let second = client.call_with("pair", &none, early).await.asked();
     assert_eq!(second.keys(), ["elicit-3"]);
     let first = client.begin("pair", &none).await.asked();
     let answers = json!({"elicit-1": go(), "elicit-3": go()});
@@ -170,7 +167,7 @@ async fn a_state_is_good_for_its_own_tool_and_arguments_only_and_every_bad_one_i
         &"A".repeat(1 << 20),
     ] {
         let more = json!({"requestState": damage, "inputResponses": answers});
-        assert_eq!(client.call("pair", &ours, more).await.done(), bad_state());
+        assert_eq!(client.call_with("pair", &ours, more).await.done(), bad_state());
     }
     assert_eq!(
         client.retry("pair", &ours, &round, answers).await.asked().keys(),
@@ -211,10 +208,10 @@ async fn a_state_expires() {
     let lab = Lab::new();
     let client = lab.client(Way::Rounds, nobody).await;
     let round = client.begin("pair", &json!({})).await.asked();
-    lab.clock.skip(Duration::from_secs(59));
+    lab.store.clock().advance(Duration::from_secs(59));
     let answers = json!({"elicit-1": go()});
     let next = client.retry("pair", &json!({}), &round, answers.clone()).await.asked();
-    lab.clock.skip(Duration::from_secs(2));
+    lab.store.clock().advance(Duration::from_secs(2));
     assert_eq!(
         client.retry("pair", &json!({}), &round, answers).await.done(),
         bad_state()
@@ -257,9 +254,9 @@ async fn a_state_of_single_use_is_good_once_on_any_node() {
 async fn the_marks_of_used_states_are_removed_on_a_server_that_never_has_a_task() {
     let lab = Lab::new();
     assert_eq!(lab.run(Way::Rounds, "once_only", json!({}), yes).await, done("true 1"));
-    assert_eq!((lab.store.creates(), lab.store.swept()), (1, 0));
+    assert_eq!((lab.creates(), lab.store.tally().swept), (1, 0));
     tokio::time::sleep(Duration::from_secs(180)).await;
-    assert_eq!(lab.store.swept(), 1);
+    assert_eq!(lab.store.tally().swept, 1);
 }
 
 #[tokio::test(start_paused = true)]

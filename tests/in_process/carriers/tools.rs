@@ -13,32 +13,9 @@ use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
 use serde_json::{Value, json};
 
+use crate::harness::Log;
+
 mod turns;
-
-/// What the tools did to the world, by name.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Work {
-    done: Arc<Mutex<HashMap<String, usize>>>,
-    runs: Arc<AtomicUsize>,
-}
-
-impl Work {
-    fn done(&self, name: &str) -> usize {
-        let mut done = self.done.lock().unwrap();
-        let count = done.entry(name.to_owned()).or_default();
-        *count += 1;
-        *count
-    }
-
-    pub(crate) fn count(&self, name: &str) -> usize {
-        self.done.lock().unwrap().get(name).copied().unwrap_or_default()
-    }
-
-    /// A number that is another one on every run.
-    fn next(&self) -> usize {
-        self.runs.fetch_add(1, Ordering::SeqCst)
-    }
-}
 
 pub(crate) fn register(runtime: TaskRuntimeBuilder) -> TaskRuntimeBuilder {
     runtime
@@ -77,7 +54,7 @@ async fn go(ctx: &ToolContext, words: impl Into<String>) -> Result<bool, ToolErr
     Ok(ctx.elicit::<Go>(words).await?.accepted().is_some_and(|form| form.go))
 }
 
-async fn step(ctx: &ToolContext, work: &Work, name: &str) -> Result<usize, ToolError> {
+async fn step(ctx: &ToolContext, work: &Log, name: &str) -> Result<usize, ToolError> {
     let work = work.clone();
     let owned = name.to_owned();
     ctx.step(name, || async move { Ok::<_, ToolError>(work.done(&owned)) })
@@ -86,7 +63,7 @@ async fn step(ctx: &ToolContext, work: &Work, name: &str) -> Result<usize, ToolE
 
 /// Two questions, one after the other, with work before, between and after.
 #[mcp_task]
-async fn pair(ctx: ToolContext, work: State<Work>, name: Option<String>) -> Result<String, ToolError> {
+async fn pair(ctx: ToolContext, work: State<Log>, name: Option<String>) -> Result<String, ToolError> {
     let before = step(&ctx, &work, "before").await?;
     let first = go(&ctx, format!("first, {}?", name.unwrap_or_default())).await?;
     let between = step(&ctx, &work, "between").await?;
@@ -116,8 +93,8 @@ async fn insist(ctx: ToolContext) -> Result<String, ToolError> {
 
 /// Words that are others on every run.
 #[mcp_task]
-async fn restless(ctx: ToolContext, work: State<Work>, how: String) -> Result<String, ToolError> {
-    let number = work.next();
+async fn restless(ctx: ToolContext, work: State<Log>, how: String) -> Result<String, ToolError> {
+    let number = work.done("restless") - 1;
     let words = match how.as_str() {
         "clock" => format!("{:?}", std::time::Instant::now()),
         "counter" => format!("attempt {number}"),
@@ -139,7 +116,7 @@ async fn restless(ctx: ToolContext, work: State<Work>, how: String) -> Result<St
 
 /// What an author may wrap around a question.
 #[mcp_task]
-async fn swallow(ctx: ToolContext, work: State<Work>, how: String) -> Result<String, ToolError> {
+async fn swallow(ctx: ToolContext, work: State<Log>, how: String) -> Result<String, ToolError> {
     let question = ctx.elicit::<Go>("go?");
     let answer = match how.as_str() {
         "default" => question
@@ -171,14 +148,14 @@ async fn swallow(ctx: ToolContext, work: State<Work>, how: String) -> Result<Str
         },
     };
     if !answer {
-        work.done("fallback");
+        work.push("fallback");
     }
     Ok(answer.to_string())
 }
 
 /// Questions beside each other, and beside other things.
 #[mcp_task]
-async fn race(ctx: ToolContext, work: State<Work>, how: String) -> Result<String, ToolError> {
+async fn race(ctx: ToolContext, work: State<Log>, how: String) -> Result<String, ToolError> {
     let sequence = async |name: &'static str| -> Result<String, ToolError> {
         let one = step(&ctx, &work, &format!("{name}1")).await?;
         let answer = go(&ctx, format!("{name}?")).await?;
@@ -305,7 +282,7 @@ async fn gated(ctx: ToolContext) -> Result<String, ToolError> {
 
 /// A question whose answer counts once.
 #[mcp_task(single_use)]
-async fn once_only(ctx: ToolContext, work: State<Work>) -> Result<String, ToolError> {
+async fn once_only(ctx: ToolContext, work: State<Log>) -> Result<String, ToolError> {
     let answer = go(&ctx, "redeem?").await?;
     Ok(format!("{answer} {}", work.done("redeemed")))
 }
@@ -328,11 +305,11 @@ async fn heavy(ctx: ToolContext, bytes: usize) -> Result<String, ToolError> {
 
 /// What must be the same on every run: asked about before and after a question.
 #[mcp_task]
-async fn steady(ctx: ToolContext, work: State<Work>) -> Result<String, ToolError> {
+async fn steady(ctx: ToolContext, work: State<Log>) -> Result<String, ToolError> {
     let now = ctx.now().await?;
     let random: [u8; 16] = ctx.random().await?;
     let key = ctx.idempotency_key("charge");
-    work.done(&format!("{now:?} {random:?} {key}"));
+    work.push(format!("{now:?} {random:?} {key}"));
     ctx.sleep(Duration::from_secs(20)).await?;
     let later = ctx.now().await?;
     let answer = go(&ctx, "go?").await?;
@@ -342,7 +319,7 @@ async fn steady(ctx: ToolContext, work: State<Work>) -> Result<String, ToolError
 
 /// A step that works at its third try.
 #[mcp_task]
-async fn stubborn(ctx: ToolContext, work: State<Work>) -> Result<String, ToolError> {
+async fn stubborn(ctx: ToolContext, work: State<Log>) -> Result<String, ToolError> {
     let tries = ctx
         .step_with_retry("try", Retry::times(5), || async {
             match work.done("try") {

@@ -1,16 +1,17 @@
-//! The memory store behind a faulty way to it, and what disturbs the executions that write to it.
+//! The store of the nodes of a test: the memory store behind a script, one that disturbs executions if wanted.
 
-use std::sync::{Arc, Mutex};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use mcp_tasks::host::Clock;
+use mcp_tasks::testing::TokioClock;
 use mcp_tasks_core::{
-    Change, Fingerprint, InputKind, InputRequest, Json, Ledger, MemoryStore, Mutation, StoreFuture, TaskId, TaskRecord,
-    TaskStatus, TaskStore, Timestamp, Updated, WriteId,
+    Change, Fingerprint, InputKind, InputRequest, Json, Ledger, MemoryStore, TaskId, TaskRecord, TaskStatus, TaskStore,
 };
-use mcp_tasks_tests::faults::{Faults, FaultyStore, Weather};
+use mcp_tasks_tests::scripted::{Ability, ScriptedStore, scripted};
 use serde_json::json;
 
-use super::{Mode, TestClock};
+use super::Mode;
 
 /// The key of the question that ends a disturbed execution.
 pub(crate) const REPLAY: &str = "replay";
@@ -18,96 +19,75 @@ pub(crate) const REPLAY: &str = "replay";
 /// Beyond what any body reaches.
 const REPLAY_ORDINAL: u32 = u32::MAX;
 
-/// The memory store, with what disturbs executions and keeps an account of what is written.
-#[derive(Debug)]
-struct Disturbing {
-    inner: MemoryStore,
-    mode: Mode,
-    written: Mutex<Vec<Arc<TaskRecord>>>,
-}
+/// One node's way to the store that several share. Where it is down, that node looks to the others as one that died.
+pub(crate) type Link = ScriptedStore<Arc<ScriptedStore<MemoryStore>>>;
 
-impl TaskStore for Disturbing {
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        let mode = self.mode;
-        let mutation: Mutation = Arc::new(move |record| disturbed(mode, record, mutation(record)));
-        Box::pin(async move {
-            let updated = self.inner.update(id, now, write, mutation).await?;
-            if let Some(updated) = updated.as_ref().filter(|updated| updated.applied) {
-                let mut written = self.written.lock().expect("no test panics inside");
-                // A repeated write is shown what it wrote before.
-                let of_this_task = written.iter().rev().find(|record| record.task_id == *id);
-                if of_this_task.is_none_or(|last| !Arc::ptr_eq(last, &updated.record)) {
-                    written.push(updated.record.clone());
-                }
-            }
-            Ok(updated)
-        })
-    }
-
-    mcp_tasks_core::delegate_task_store! { inner => create, get, delete, as_sweep, as_change_feed }
-}
-
-#[derive(Debug)]
+/// A store and the clock of its nodes; a clone is the same one.
+#[derive(Debug, Clone)]
 pub(crate) struct TestStore {
-    faulty: FaultyStore<Disturbing>,
-    clock: Arc<TestClock>,
+    memory: Arc<ScriptedStore<MemoryStore>>,
+    clock: Arc<TokioClock>,
+}
+
+impl Deref for TestStore {
+    type Target = ScriptedStore<MemoryStore>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.memory
+    }
 }
 
 impl TestStore {
     pub(crate) fn new(mode: Mode) -> Self {
+        let memory = scripted(MemoryStore::new());
+        memory.script(|script| {
+            script.rewrite = Some(Arc::new(move |record, change| disturbed(mode, record, change)));
+        });
         Self {
-            faulty: FaultyStore::new(Disturbing {
-                inner: MemoryStore::new(),
-                mode,
-                written: Mutex::default(),
-            }),
-            clock: Arc::new(TestClock::new()),
+            memory: Arc::new(memory),
+            clock: Arc::new(TokioClock::new()),
         }
     }
 
-    pub(crate) fn clock(&self) -> Arc<TestClock> {
+    /// What a runtime is given.
+    pub(crate) fn shared(&self) -> Arc<dyn TaskStore> {
+        self.memory.clone()
+    }
+
+    pub(crate) fn clock(&self) -> Arc<TokioClock> {
         self.clock.clone()
     }
 
-    pub(crate) fn misbehave(&self, change: impl FnOnce(&mut Faults)) {
-        self.faulty.misbehave(change);
+    /// A way of one node to this store, with a script of its own.
+    pub(crate) fn link(&self) -> Arc<Link> {
+        Arc::new(scripted(self.memory.clone()))
     }
 
-    /// What a storm has done so far.
-    pub(crate) fn weather(&self) -> Weather {
-        self.faulty.weather()
-    }
-
-    /// Every version of every task that updates wrote, in their order.
-    pub(crate) fn written(&self) -> Vec<Arc<TaskRecord>> {
-        let written = &self.faulty.inner().written;
-        written.lock().expect("no test panics inside").clone()
+    /// A way over which a node is told of nothing, and finds abandoned tasks by looking for those it knows.
+    pub(crate) fn scanned_link(&self) -> Arc<Link> {
+        let link = self.link();
+        link.script(|script| {
+            script.hides = &[Ability::ChangeFeed, Ability::Sweep];
+            script.scans = true;
+        });
+        link
     }
 
     /// Whether no record is there.
     pub(crate) fn is_empty(&self) -> bool {
-        self.faulty.inner().inner.is_empty()
+        self.inner().is_empty()
+    }
+
+    /// The record as it is, if it is there.
+    pub(crate) async fn find(&self, id: &TaskId) -> Option<Arc<TaskRecord>> {
+        let found = self.inner().get(id, self.clock.now()).await;
+        found.expect("memory does not fail")
     }
 
     /// The record as it is.
     pub(crate) async fn record(&self, id: &str) -> Arc<TaskRecord> {
-        self.faulty
-            .inner()
-            .get(&TaskId::new(id), self.clock.now())
-            .await
-            .expect("memory does not fail")
-            .expect("the task is there")
+        self.find(&TaskId::new(id)).await.expect("the task is there")
     }
-}
-
-impl TaskStore for TestStore {
-    mcp_tasks_core::delegate_task_store! { faulty => all }
 }
 
 /// What is stored instead of `change` where executions are disturbed. A write of a running execution parks the task under

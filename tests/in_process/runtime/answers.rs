@@ -41,7 +41,7 @@ async fn start(tool: &str) -> (Node, crate::harness::Client, Log, String) {
 }
 
 /// Tasks extension, "Task Update Requests": an answer to what is not asked, not yet or not any more, is ignored, and
-/// acknowledged all the same. (Case 22.)
+/// acknowledged all the same.
 #[tokio::test(start_paused = true)]
 async fn an_answer_before_its_question_is_published_is_ignored() {
     let log = Log::default();
@@ -49,9 +49,9 @@ async fn an_answer_before_its_question_is_published_is_ignored() {
     let client = node.client().await;
     // The write that publishes the question takes its time.
     node.store
-        .misbehave(|faults| faults.before = Duration::from_millis(100));
+        .script(|script| script.update.before = Duration::from_millis(100));
     let id = client.start("two_in_a_row", json!({})).await;
-    node.store.misbehave(|faults| faults.before = Duration::ZERO);
+    node.store.script(|script| script.update.before = Duration::ZERO);
     tokio::time::sleep(Duration::from_millis(10)).await;
     client.say(&id, "elicit-0", "early").await;
     assert_eq!(status(&client.task(&id).await), "working");
@@ -101,7 +101,8 @@ async fn an_answer_while_the_body_unwinds_waits_for_no_second_body() {
 async fn the_same_update_many_times_resumes_once() {
     let (node, client, log, id) = start("two_in_a_row").await;
     client.settled(&id).await;
-    node.store.misbehave(|faults| faults.after = Duration::from_millis(10));
+    node.store
+        .script(|script| script.update.after = Duration::from_millis(10));
     let responses = json!({
         "elicit-0": {"action": "accept", "content": {"word": "one"}},
         "elicit-1": {"action": "accept", "content": {"word": "ahead"}},
@@ -116,7 +117,7 @@ async fn the_same_update_many_times_resumes_once() {
     assert_eq!(log.count("run"), 3);
 }
 
-/// An answered key is gone before the acknowledgement leaves. (Case 42.)
+/// An answered key is gone before the acknowledgement leaves.
 #[tokio::test(start_paused = true)]
 async fn an_answered_key_is_not_shown_again() {
     let (_node, client, _, id) = start("two_at_once").await;
@@ -126,7 +127,7 @@ async fn an_answered_key_is_not_shown_again() {
 }
 
 /// Tasks extension, "Task Update Requests": what answers is kept, what does not is ignored, and the task works again
-/// when nothing is open. (Case 23.)
+/// when nothing is open.
 #[tokio::test(start_paused = true)]
 async fn partial_answers_are_kept_and_entries_that_are_no_answers_ignored() {
     let (node, client, log, id) = start("two_at_once").await;
@@ -180,7 +181,7 @@ async fn input_responses_that_are_no_object_are_invalid_params() {
     assert_eq!(client.task(&id).await, asked);
 }
 
-/// Elicitation, "Response Actions": all three are answers, and content counts with `accept` alone. (Case 29.)
+/// Elicitation, "Response Actions": all three are answers, and content counts with `accept` alone.
 #[tokio::test(start_paused = true)]
 async fn decline_and_cancel_are_answers_whatever_content_they_carry() {
     for (response, expected) in [
@@ -217,7 +218,7 @@ async fn accept_without_content_is_looked_at_as_an_empty_form() {
 
 in_both_modes! {
     /// A question asked again in the same words is another question under another key; one that was not answered keeps
-    /// its key. (Case 24.)
+    /// its key.
     async fn the_same_words_three_times_are_three_questions(mode: Mode) {
         /// Asks until it is told to stop.
         #[mcp_task]
@@ -242,7 +243,7 @@ in_both_modes! {
         assert_eq!(text(&client.settled(&id).await), "3");
     }
 
-    /// A store may run a mutation as often as it likes: what it starts, it starts once. (Case 13.)
+    /// A store may run a mutation as often as it likes: what it starts, it starts once.
     async fn a_store_that_runs_mutations_three_times_changes_nothing(mode: Mode) {
         /// A step, two questions and a report.
         #[mcp_task]
@@ -261,7 +262,7 @@ in_both_modes! {
         }
         let log = Log::default();
         let (node, client) = Node::start(mode, |b| b.register::<everything>().state(log.clone())).await;
-        node.store.misbehave(|faults| faults.reruns = 3);
+        node.store.script(|script| script.reruns = 3);
         let id = client.start("everything", json!({})).await;
         for (key, answer) in [("elicit-1", "one"), ("elicit-2", "two")] {
             assert_eq!(keys(&client.settled(&id).await), [key]);

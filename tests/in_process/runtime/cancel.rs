@@ -57,7 +57,7 @@ async fn cancelled(how: &str) -> Vec<String> {
     log.lines()
 }
 
-/// Tasks extension, "Task Cancellation": acknowledged at once, and the work stops. (Case 33.)
+/// Tasks extension, "Task Cancellation": acknowledged at once, and the work stops.
 #[tokio::test(start_paused = true)]
 async fn a_task_in_a_sleep_is_dropped() {
     assert_eq!(cancelled("sleep").await, ["dropped"]);
@@ -135,11 +135,12 @@ async fn a_cancellation_right_behind_an_answer_stops_the_execution_it_starts() {
     let (node, client) = Node::start(Mode::Straight, |b| b.register::<asks_first>().state(log.clone())).await;
     let id = client.start("asks_first", json!({})).await;
     client.settled(&id).await;
-    node.store.misbehave(|faults| faults.after = Duration::from_millis(100));
+    node.store
+        .script(|script| script.update.after = Duration::from_millis(100));
     let answer = client.say(&id, "elicit-0", "yes");
     let cancel = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        node.store.misbehave(|faults| faults.after = Duration::ZERO);
+        node.store.script(|script| script.update.after = Duration::ZERO);
         client.cancel(&id).await.expect("acknowledged");
     };
     futures::join!(answer, cancel);
@@ -174,7 +175,9 @@ async fn plodding(ctx: ToolContext, log: State<Log>) -> String {
 async fn taking_back_the_call_does_nothing_to_its_task() {
     let log = Log::default();
     let (_node, client) = Node::start(Mode::Straight, |b| b.register::<plodding>().state(log.clone())).await;
-    let created = client.call_taken_back("plodding", Duration::from_secs(1)).await;
+    let created = client
+        .call_taken_back("plodding", json!({}), Duration::from_secs(1))
+        .await;
     let id = created
         .as_ref()
         .and_then(|task| task["taskId"].as_str())
@@ -191,7 +194,9 @@ async fn taking_back_a_synchronous_call_stops_its_body() {
     let log = Log::default();
     let (_node, client) = Node::start(Mode::Straight, |b| b.register::<plodding>().state(log.clone())).await;
     let plain = client.declaring(json!({}));
-    plain.call_taken_back("plodding", Duration::from_secs(1)).await;
+    plain
+        .call_taken_back("plodding", json!({}), Duration::from_secs(1))
+        .await;
     tokio::time::sleep(Duration::from_secs(20)).await;
     let mut lines = log.lines();
     lines.sort();

@@ -40,7 +40,7 @@ async fn adaptable(ctx: ToolContext, log: State<Log>) -> Result<String, ToolErro
 }
 
 /// Multi Round-Trip Requests: a server must not ask for what the client did not declare. Unhandled, the task ends with
-/// `-32021`, the capability and words a person can read. (Cases 31 and 48.)
+/// `-32021`, the capability and words a person can read.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_cannot_be_asked_is_never_asked() {
     for elicitation in [None, Some(json!({"url": {}}))] {

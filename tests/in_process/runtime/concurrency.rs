@@ -35,7 +35,7 @@ fn once_each(log: &Log, names: &[&str]) {
 }
 
 in_both_modes! {
-    /// Questions waited for together are published together, under keys that stay. (Case 26.)
+    /// Questions waited for together are published together, under keys that stay.
     async fn joined_questions_are_published_together(mode: Mode) {
         /// Joins two questions.
         #[mcp_task]

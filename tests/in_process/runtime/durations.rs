@@ -22,7 +22,6 @@ fn start(values: &[(&str, &str)]) -> Result<(), StartError> {
 }
 
 /// A duration that no wire value can carry, or that means nothing, stops the start and never the first request.
-/// (Case 12.)
 #[test]
 fn a_duration_that_cannot_be_used_stops_the_start_and_is_named() {
     for (key, value) in [

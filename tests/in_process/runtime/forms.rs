@@ -49,7 +49,7 @@ async fn asked(mode: Mode) -> (Node, crate::harness::Client, String, Value) {
     (node, client, id, task)
 }
 
-/// Elicitation, "Requested Schema": primitives in their standard forms, in the order of the fields. (Case 30.)
+/// Elicitation, "Requested Schema": primitives in their standard forms, in the order of the fields.
 #[tokio::test(start_paused = true)]
 async fn a_form_is_shown_as_the_protocol_has_it() {
     let (node, client, id, task) = asked(Mode::Straight).await;

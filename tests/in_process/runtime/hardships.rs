@@ -147,7 +147,7 @@ async fn broken_guard(_caller: &Caller) -> Result<(), Denied> {
 #[mcp_task(guard = broken_guard)]
 async fn guarded() {}
 
-/// Case 18: a panic outside the body is answered too, in general words, and the server goes on.
+/// A panic outside the body is answered too, in general words, and the server goes on.
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_guard_is_answered() {
     let (_node, client) = Node::start(Mode::Straight, |b| b.register::<guarded>().register::<tidy>()).await;

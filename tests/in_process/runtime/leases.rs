@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
-use mcp_tasks_tests::faults::FaultyStore;
 use serde_json::json;
 
 use crate::harness::{Client, Link, Log, Mode, Node, TestStore, code, status, text};
@@ -53,12 +52,12 @@ struct Pair {
 
 impl Pair {
     async fn start() -> Self {
-        let store = Arc::new(TestStore::new(Mode::Straight));
-        let link = Link::new(&store);
+        let store = TestStore::new(Mode::Straight);
+        let link = store.scanned_link();
         let (first_log, second_log) = (Log::default(), Log::default());
         let tools = |b: mcp_tasks::host::TaskRuntimeBuilder| b.register::<dig>().register::<dig_again>();
-        let first = Node::on(store.clone(), |b| tools(b).state(first_log.clone()).store(link.clone()));
-        let second = Node::on(store, |b| tools(b).state(second_log.clone()));
+        let first = Node::on(&store, |b| tools(b).state(first_log.clone()).store(link.clone()));
+        let second = Node::on(&store, |b| tools(b).state(second_log.clone()));
         Self {
             link,
             first: first.client().await,
@@ -96,7 +95,7 @@ async fn a_task_that_works_on_stays_with_its_node() {
 async fn a_task_whose_node_is_gone_fails_when_its_owner_looks() {
     let pair = Pair::start().await;
     let id = pair.begin("dig").await;
-    pair.link.cut();
+    pair.link.script(|script| script.down = true);
     assert_eq!(status(&pair.second.task(&id).await), "working", "its lease is not over");
     tokio::time::sleep(PAST_LEASE).await;
     let task = pair.second.task(&id).await;
@@ -116,10 +115,10 @@ async fn a_task_whose_node_is_gone_fails_when_its_owner_looks() {
 async fn a_node_that_comes_back_after_its_lease_changes_nothing() {
     let pair = Pair::start().await;
     let id = pair.begin("dig").await;
-    pair.link.cut();
+    pair.link.script(|script| script.down = true);
     tokio::time::sleep(PAST_LEASE).await;
     let task = pair.second.task(&id).await;
-    pair.link.mend();
+    pair.link.script(|script| script.down = false);
     tokio::time::sleep(Duration::from_secs(1200)).await;
     assert_eq!(pair.second.task(&id).await, task);
     assert_eq!(pair.first_log.lines(), ["measured", "digging", "stopped"]);
@@ -130,10 +129,10 @@ async fn a_node_that_comes_back_after_its_lease_changes_nothing() {
 async fn a_task_that_may_be_replayed_goes_on_elsewhere() {
     let pair = Pair::start().await;
     let id = pair.begin("dig_again").await;
-    pair.link.cut();
+    pair.link.script(|script| script.down = true);
     tokio::time::sleep(PAST_LEASE).await;
     assert_eq!(status(&pair.second.task(&id).await), "working");
-    pair.link.mend();
+    pair.link.script(|script| script.down = false);
     tokio::time::sleep(WORK).await;
     assert_eq!(text(&pair.second.settled(&id).await), "7 deep");
     assert_eq!(pair.second_log.lines(), ["digging", "dug", "stopped"]);
@@ -149,7 +148,7 @@ async fn a_task_that_may_be_replayed_goes_on_elsewhere() {
 async fn a_task_is_taken_over_once() {
     let pair = Pair::start().await;
     let id = pair.begin("dig_again").await;
-    pair.link.cut();
+    pair.link.script(|script| script.down = true);
     tokio::time::sleep(PAST_LEASE).await;
     let polls = (0..16).map(|_| pair.second.task(&id));
     futures::future::join_all(polls).await;
@@ -161,19 +160,15 @@ async fn a_task_is_taken_over_once() {
 /// Without a poll the recovery scan of any node finds the task.
 #[tokio::test(start_paused = true)]
 async fn a_scan_finds_tasks_whose_node_is_gone() {
-    let store = Arc::new(TestStore::new(Mode::Straight));
-    let (link, log) = (Link::new(&store), Log::default());
-    let first = Node::on(store.clone(), |b| {
-        b.register::<dig>().state(log.clone()).store(link.clone())
-    });
+    let store = TestStore::new(Mode::Straight);
+    let (link, log) = (store.scanned_link(), Log::default());
+    let first = Node::on(&store, |b| b.register::<dig>().state(log.clone()).store(link.clone()));
     let client = first.client().await;
     let id = client.start("dig", json!({})).await;
-    link.cut();
-    let other_link = Link::new(&store);
-    other_link.shows(&id);
-    let second = Node::on(store.clone(), |b| {
-        b.register::<dig>().state(Log::default()).store(other_link)
-    });
+    link.script(|script| script.down = true);
+    let other_link = store.scanned_link();
+    other_link.know(&TaskId::new(&id));
+    let second = Node::on(&store, |b| b.register::<dig>().state(Log::default()).store(other_link));
     // Any request starts what a node does beside requests.
     let other = second.client().await.start("dig", json!({})).await;
     tokio::time::sleep(2 * PAST_LEASE).await;
@@ -205,14 +200,12 @@ struct Frozen {
 
 impl Frozen {
     async fn start() -> Self {
-        let store = Arc::new(TestStore::new(Mode::Straight));
-        let way = Arc::new(FaultyStore::new(store.clone()));
-        way.misbehave(|faults| faults.before = Duration::from_millis(100));
+        let store = TestStore::new(Mode::Straight);
+        let way = store.link();
+        way.script(|script| script.update.before = Duration::from_millis(100));
         let (far_log, near_log) = (Log::default(), Log::default());
-        let far = Node::on(store.clone(), |b| {
-            b.register::<dig_again>().state(far_log.clone()).store(way)
-        });
-        let near = Node::on(store, |b| b.register::<dig_again>().state(near_log.clone()));
+        let far = Node::on(&store, |b| b.register::<dig_again>().state(far_log.clone()).store(way));
+        let near = Node::on(&store, |b| b.register::<dig_again>().state(near_log.clone()));
         Self {
             far: far.client().await,
             near: near.client().await,
@@ -273,7 +266,7 @@ async fn a_node_that_stood_still_says_that_another_took_over() {
 async fn work_ends_with_its_lease() {
     let pair = Pair::start().await;
     pair.begin("dig_again").await;
-    pair.link.cut();
+    pair.link.script(|script| script.down = true);
     tokio::time::sleep(PAST_LEASE).await;
     assert_eq!(pair.first_log.lines(), ["measured", "digging", "stopped"]);
 }
@@ -285,10 +278,10 @@ async fn a_task_is_left_to_a_node_that_has_its_tool() {
     for comes in [true, false] {
         let pair = Pair::start().await;
         let store = pair.link.store.clone();
-        let without = Node::on(store, |b| b.register::<dig>().state(Log::default()));
+        let without = Node::on(&store, |b| b.register::<dig>().state(Log::default()));
         let without = without.client().await;
         let id = pair.begin("dig_again").await;
-        pair.link.cut();
+        pair.link.script(|script| script.down = true);
         tokio::time::sleep(PAST_LEASE).await;
         for _ in 0..2 {
             assert_eq!(status(&without.task(&id).await), "working");

@@ -52,7 +52,7 @@ async fn answered(client: &Client, tool: &str, arguments: Value, answers: &[(&st
 }
 
 /// An answer reaches the question it was given to and no other: where the words change between runs, the task fails and
-/// says so. (Case 25.)
+/// says so.
 #[tokio::test(start_paused = true)]
 async fn a_question_with_changing_words_is_reported_and_gets_no_answer() {
     let log = Log::default();

@@ -1,42 +1,15 @@
 //! A store that lets one write through at a time, as a pool of one connection does, or writers that take turns.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
-use mcp_tasks_core::{Mutation, StoreFuture, TaskId, TaskStore, Timestamp, Updated, WriteId};
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::harness::{Mode, Node, TestStore, Word, keys, status};
 
 /// How long a write takes.
 const WRITE: Duration = Duration::from_millis(300);
-
-#[derive(Debug)]
-struct Narrow {
-    inner: Arc<TestStore>,
-    way: Semaphore,
-}
-
-impl TaskStore for Narrow {
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        Box::pin(async move {
-            let _through = self.way.acquire().await.expect("it is never closed");
-            tokio::time::sleep(WRITE).await;
-            self.inner.update(id, now, write, mutation).await
-        })
-    }
-
-    mcp_tasks_core::delegate_task_store! { inner => create, get, delete }
-}
 
 #[mcp_task]
 async fn work_and_end(_ctx: ToolContext, millis: u64) -> String {
@@ -55,12 +28,10 @@ async fn work_and_ask(ctx: ToolContext, millis: u64) -> Result<String, ToolError
 /// holds is given back first.
 #[tokio::test(start_paused = true)]
 async fn what_ends_in_the_middle_of_a_renewal_is_stored_at_once() {
-    let store = Arc::new(TestStore::new(Mode::Straight));
-    let narrow = Arc::new(Narrow {
-        inner: store.clone(),
-        way: Semaphore::new(1),
-    });
-    let node = Node::on(store, |b| {
+    let store = TestStore::new(Mode::Straight);
+    let narrow = store.link();
+    narrow.script(|script| (script.one_at_a_time, script.update.before) = (true, WRITE));
+    let node = Node::on(&store, |b| {
         b.register::<work_and_end>().register::<work_and_ask>().store(narrow)
     });
     let client = node.client().await;

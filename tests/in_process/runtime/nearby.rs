@@ -1,28 +1,17 @@
 //! Two nodes on a store that tells of changes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
-use mcp_tasks_core::MemoryStore;
 use serde_json::json;
 
-use crate::harness::{Client, Log, status};
-
-struct Left(Log);
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        self.0.push("dropped");
-    }
-}
+use crate::harness::{Log, Mode, Node, TestStore, config, status};
 
 /// Works for an hour.
 #[mcp_task(ttl = "PT2H")]
 async fn toil(ctx: ToolContext, log: State<Log>) -> String {
-    let log = Log::clone(&log);
-    let _left = Left(log.clone());
-    let (token, told) = (ctx.cancellation().clone(), log.clone());
+    let _left = log.on_drop("dropped");
+    let (token, told) = (ctx.cancellation().clone(), Log::clone(&log));
     tokio::spawn(async move {
         token.cancelled().await;
         told.push("token");
@@ -35,28 +24,17 @@ async fn toil(ctx: ToolContext, log: State<Log>) -> String {
 /// "Cancel": a cancellation on one node stops the work on another at once, and does not wait for the lease to be renewed.
 #[tokio::test]
 async fn a_cancellation_on_another_node_stops_the_work_at_once() {
-    let (store, log) = (Arc::new(MemoryStore::new()), Log::default());
+    let (store, log) = (TestStore::new(Mode::Straight), Log::default());
+    // With a renewal once in an hour, nothing but the news of the change can stop it in time.
     let node = || {
-        // With a renewal once in an hour, nothing but the news of the change can stop it in time.
-        let config = mcp_tasks::Config::builder()
-            .set("mcp.tasks.lease", "PT3H")
-            .build()
-            .unwrap();
-        let builder = TaskRuntime::builder()
-            .without_inventory()
-            .register::<toil>()
-            .config(config);
-        builder.state(log.clone()).store(store.clone()).build().unwrap()
+        Node::on(&store, |b| {
+            b.config(config(&[("mcp.tasks.lease", "PT3H")]))
+                .register::<toil>()
+                .state(log.clone())
+        })
     };
-    let (near, far) = (node(), node());
-    let (near, far) = (
-        Client::connect(near.handler()).await,
-        Client::connect(far.handler()).await,
-    );
-    let id = near.call("toil", json!({})).await.unwrap()["taskId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let (near, far) = (node().client().await, node().client().await);
+    let id = near.start("toil", json!({})).await;
     until(&log, "started").await;
     far.cancel(&id).await.unwrap();
     until(&log, "dropped").await;

@@ -64,7 +64,7 @@ fn assert_internal_error(task: &Value) {
     assert!(!all.contains(DETAIL) && !all.contains("panicked"), "{task}");
 }
 
-/// JSON-RPC `-32603`: what broke inside stays inside, and the server goes on. (Case 18.)
+/// JSON-RPC `-32603`: what broke inside stays inside, and the server goes on.
 #[tokio::test(start_paused = true)]
 async fn a_panic_fails_its_task_with_generic_words_and_the_server_goes_on() {
     let (_node, client) = Node::start(Mode::Straight, |b| b.register::<panicking>()).await;

@@ -1,19 +1,15 @@
 //! Which node runs a task: the one that accepts the call, or whichever takes it on.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
-use mcp_tasks::{Config, StartError};
-use mcp_tasks_core::{
-    Idle, Mutation, StoreFuture, TaskId, TaskRecord, TaskStatus, TaskStore, Timestamp, Updated, WriteId,
-};
+use mcp_tasks::StartError;
+use mcp_tasks_core::{Idle, TaskId, TaskStatus};
 use rmcp::model::ErrorCode;
 use serde_json::json;
 
-use crate::harness::{Client, Link, Log, Mode, Node, TestStore, Word, keys, status, text, word};
+use crate::harness::{Client, Log, Mode, Node, TestStore, Word, config, keys, status, text, word};
 
 /// A little more than the default lease.
 const PAST_LEASE: Duration = Duration::from_secs(31);
@@ -89,73 +85,29 @@ async fn reports(ctx: ToolContext) -> &'static str {
     "reported"
 }
 
-/// A way to the store that counts what goes over it.
-#[derive(Debug)]
-struct Counted {
-    store: Arc<TestStore>,
-    operations: AtomicUsize,
-}
-
-impl Counted {
-    fn count(&self) {
-        self.operations.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl TaskStore for Counted {
-    fn get<'a>(&'a self, id: &'a TaskId, now: Timestamp) -> StoreFuture<'a, Option<Arc<TaskRecord>>> {
-        self.count();
-        self.store.get(id, now)
-    }
-
-    fn update<'a>(
-        &'a self,
-        id: &'a TaskId,
-        now: Timestamp,
-        write: WriteId,
-        mutation: Mutation,
-    ) -> StoreFuture<'a, Option<Updated>> {
-        self.count();
-        self.store.update(id, now, write, mutation)
-    }
-
-    mcp_tasks_core::delegate_task_store! { store => create, delete, as_sweep, as_change_feed }
-}
-
 /// A worker pays for tasks that are left to any node, and nothing for what other nodes write to theirs.
 #[tokio::test(start_paused = true)]
 async fn a_worker_does_not_look_at_what_others_work_on() {
     let store = store();
     let (client, _) = node(&store, &[]).await;
-    let counted = Arc::new(Counted {
-        store: store.clone(),
-        operations: AtomicUsize::new(0),
-    });
+    let counted = store.link();
+    let operations = || counted.tally().gets + counted.tally().updates;
     let log = Log::default();
-    let worker = Node::on(store.clone(), |b| tools(b, &log).store(counted.clone()));
+    let worker = Node::on(&store, |b| tools(b, &log).store(counted.clone()));
     let _ = worker.client().await.get("nothing").await;
     tokio::time::sleep(SOON).await;
-    let before = counted.operations.load(Ordering::SeqCst);
+    let before = operations();
     let id = client.start("reports", json!({})).await;
     assert_eq!(text(&client.settled(&id).await), "reported");
     assert!(store.written().len() > 20, "there was much to hear of");
-    assert_eq!(counted.operations.load(Ordering::SeqCst), before);
+    assert_eq!(operations(), before);
     let unclaimed = client.start("anywhere", json!({})).await;
     assert_eq!(text(&client.settled(&unclaimed).await), "done");
-    let spent = counted.operations.load(Ordering::SeqCst) - before;
+    let spent = operations() - before;
     assert!(
         (1..=20).contains(&spent),
         "one claim, and the task if it won it: {spent}"
     );
-}
-
-fn config(values: &[(&str, &str)]) -> Config {
-    let config = values
-        .iter()
-        .fold(Config::builder().without_file(), |config, (key, value)| {
-            config.set(*key, *value)
-        });
-    config.build().expect("nothing is wrong")
 }
 
 fn tools(b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
@@ -170,9 +122,9 @@ fn tools(b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
 }
 
 /// A node on the store, with a client of it and what is done there.
-async fn node(store: &Arc<TestStore>, values: &[(&str, &str)]) -> (Client, Log) {
+async fn node(store: &TestStore, values: &[(&str, &str)]) -> (Client, Log) {
     let log = Log::default();
-    let node = Node::on(store.clone(), |b| tools(b, &log).config(config(values)));
+    let node = Node::on(store, |b| tools(b, &log).config(config(values)));
     let client = node.client().await;
     // Any request starts what a node does beside requests.
     let _ = client.get("nothing").await;
@@ -180,12 +132,12 @@ async fn node(store: &Arc<TestStore>, values: &[(&str, &str)]) -> (Client, Log) 
 }
 
 /// One that only speaks the protocol.
-async fn front(store: &Arc<TestStore>) -> (Client, Log) {
+async fn front(store: &TestStore) -> (Client, Log) {
     node(store, &[("mcp.tasks.work", "false")]).await
 }
 
-fn store() -> Arc<TestStore> {
-    Arc::new(TestStore::new(Mode::Straight))
+fn store() -> TestStore {
+    TestStore::new(Mode::Straight)
 }
 
 /// Tasks extension, "Task Creation": the answer is a task at work, whoever is to work on it.
@@ -337,7 +289,7 @@ async fn a_task_waits_for_a_node_that_has_its_tool() {
     let store = store();
     let (client, _) = front(&store).await;
     let id = client.start("anywhere", json!({})).await;
-    let other = Node::on(store.clone(), |b| b.register::<configured>());
+    let other = Node::on(&store, |b| b.register::<configured>());
     let other = other.client().await;
     for _ in 0..10 {
         tokio::time::sleep(PAST_LEASE).await;
@@ -351,15 +303,15 @@ async fn a_task_waits_for_a_node_that_has_its_tool() {
 async fn a_look_goes_past_what_is_for_others() {
     let store = store();
     let (client, _) = front(&store).await;
-    let link = Link::new(&store);
+    let link = store.scanned_link();
     // More than one look takes on.
     for _ in 0..150 {
         link.shows(&client.start("anywhere", json!({})).await);
     }
     let id = client.start("asks_anywhere", json!({})).await;
-    link.shows(&id);
+    link.know(&TaskId::new(&id));
     let log = Log::default();
-    let worker = Node::on(store.clone(), |b| {
+    let worker = Node::on(&store, |b| {
         b.register::<asks_anywhere>().state(log.clone()).store(link.clone())
     });
     let worker = worker.client().await;
@@ -393,14 +345,14 @@ async fn a_node_that_does_not_work_gives_no_grace() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_does_not_work_wakes_nobody() {
     let store = store();
-    let link = Link::new(&store);
-    let first = Node::on(store.clone(), |b| tools(b, &Log::default()).store(link.clone()));
+    let link = store.scanned_link();
+    let first = Node::on(&store, |b| tools(b, &Log::default()).store(link.clone()));
     let first = first.client().await;
     let id = first.start("naps", json!({})).await;
     while store.record(&id).await.execution.idle != Some(Idle::Asleep) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    link.cut();
+    link.script(|script| script.down = true);
     let (client, log) = front(&store).await;
     tokio::time::sleep(Duration::from_secs(3700)).await;
     assert_eq!(status(&client.task(&id).await), "working");

@@ -150,7 +150,7 @@ async fn the_last_report_is_in_the_terminal_record() {
         for wait_ms in [0, 50, 150, 1000] {
             let (node, client) = Node::start(Mode::Straight, |b| b.register::<ending>()).await;
             node.store
-                .misbehave(|faults| faults.before = Duration::from_millis(store_ms));
+                .script(|script| script.update.before = Duration::from_millis(store_ms));
             let id = client.start("ending", json!({"wait_ms": wait_ms})).await;
             let task = client.settled(&id).await;
             assert_eq!(
@@ -176,7 +176,7 @@ async fn the_last_report_is_in_the_parked_record() {
     for wait_ms in [0, 50, 1000] {
         let (node, client) = Node::start(Mode::Straight, |b| b.register::<asking>()).await;
         node.store
-            .misbehave(|faults| faults.before = Duration::from_millis(200));
+            .script(|script| script.update.before = Duration::from_millis(200));
         let id = client.start("asking", json!({"wait_ms": wait_ms})).await;
         let task = client.settled(&id).await;
         assert_eq!(

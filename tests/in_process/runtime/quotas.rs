@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use mcp_tasks::Config;
 use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
-use mcp_tasks_tests::faults::FaultyStore;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{Dice, Log, Mode, Node, Storm, TestStore, Word, code, keys, status, text, word};
+use crate::harness::{Dice, Log, Mode, Node, Storm, TestStore, Word, code, config, keys, status, text, word};
 
 const WORK: Duration = Duration::from_secs(120);
 
@@ -56,12 +54,7 @@ async fn extends(ctx: ToolContext) -> Result<(), ToolError> {
 }
 
 fn limited(key: &str, limit: u64, b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
-    let config = Config::builder()
-        .without_file()
-        .set(key, limit.to_string())
-        .build()
-        .expect("nothing is wrong");
-    b.config(config)
+    b.config(config(&[(key, &limit.to_string())]))
         .register::<toil>()
         .register::<toil_once>()
         .register::<asks>()
@@ -90,11 +83,11 @@ fn running(log: &Log) -> usize {
 async fn calls_at_the_same_moment_do_not_overshoot() {
     let log = Log::default();
     let (node, client) = Node::start(Mode::Straight, |b| at_most(3, b, &log)).await;
-    node.store.misbehave(|faults| {
+    node.store.script(|script| {
         let mut slow = Storm::new(1);
         slow.delayed = 1_000;
         slow.longest = Duration::from_millis(500);
-        faults.storm = Some(slow);
+        script.storm = Some(slow);
     });
     let answers = join_all((0..20).map(|_| client.call("toil", json!({})))).await;
     let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
@@ -107,15 +100,15 @@ async fn calls_at_the_same_moment_do_not_overshoot() {
     sleep(WORK).await;
     assert_eq!(running(&log), 0);
 
-    node.store.misbehave(|faults| {
-        faults.storm = None;
-        faults.down = true;
+    node.store.script(|script| {
+        script.storm = None;
+        script.down = true;
     });
     for _ in 0..4 {
         let error = client.call("toil", json!({})).await.expect_err("the store is down");
         assert_eq!(error.code.0, -32603, "its place was given back: {error}");
     }
-    node.store.misbehave(|faults| faults.down = false);
+    node.store.script(|script| script.down = false);
     for _ in 0..3 {
         client.start("toil", json!({})).await;
     }
@@ -129,9 +122,7 @@ async fn calls_at_the_same_moment_do_not_overshoot() {
 async fn a_resumed_task_waits_for_a_place_and_is_not_lost() {
     let (log, other_log) = (Log::default(), Log::default());
     let (node, client) = Node::start(Mode::Straight, |b| at_most(1, b, &log)).await;
-    let other = Node::on(node.store.clone(), |b| at_most(9, b, &other_log))
-        .client()
-        .await;
+    let other = Node::on(&node.store, |b| at_most(9, b, &other_log)).client().await;
     let mut parked = Vec::new();
     for _ in 0..3 {
         let id = client.start("asks", json!({})).await;
@@ -182,16 +173,16 @@ async fn a_task_that_waits_for_a_place_can_be_cancelled() {
 /// To end one that may not be run again takes no place.
 #[tokio::test(start_paused = true)]
 async fn a_full_node_takes_nothing_over() {
-    let store = Arc::new(TestStore::new(Mode::Straight));
-    let way = Arc::new(FaultyStore::new(store.clone()));
+    let store = TestStore::new(Mode::Straight);
+    let way = store.link();
     let (gone_log, log) = (Log::default(), Log::default());
-    let gone = Node::on(store.clone(), |b| at_most(9, b, &gone_log).store(way.clone()));
+    let gone = Node::on(&store, |b| at_most(9, b, &gone_log).store(way.clone()));
     let gone = gone.client().await;
     let again = gone.start("toil", json!({})).await;
     let once = gone.start("toil_once", json!({})).await;
     sleep(Duration::from_millis(10)).await;
-    way.misbehave(|faults| (faults.down, faults.fail) = (true, u32::MAX));
-    let node = Node::on(store.clone(), |b| at_most(1, b, &log)).client().await;
+    way.script(|script| (script.down, script.update.fail) = (true, u32::MAX));
+    let node = Node::on(&store, |b| at_most(1, b, &log)).client().await;
     sleep(PAST_LEASE).await;
     node.start("toil", json!({})).await;
     for _ in 0..3 {
@@ -219,13 +210,13 @@ async fn places_are_neither_lost_nor_doubled() {
             0 => ids.extend(client.call("asks", json!({})).await.ok()),
             1 => ids.extend(client.call("toil", json!({})).await.ok()),
             2 if !ids.is_empty() => {
-                let at = usize::try_from(dice.below(ids.len() as u64)).expect("small");
+                let at = dice.place(ids.len());
                 let id = ids[at]["taskId"].as_str().expect("a task has an id").to_owned();
                 let answer = json!({"elicit-0": {"action": "decline"}});
                 client.update(&id, answer).await.expect("an acknowledgement");
             }
             3 if !ids.is_empty() => {
-                let at = usize::try_from(dice.below(ids.len() as u64)).expect("small");
+                let at = dice.place(ids.len());
                 let id = ids.swap_remove(at)["taskId"]
                     .as_str()
                     .expect("a task has an id")
@@ -235,7 +226,7 @@ async fn places_are_neither_lost_nor_doubled() {
             _ => {}
         }
         assert!(running(&log) <= 4);
-        sleep(Duration::from_millis(dice.below(20_000))).await;
+        sleep(Duration::from_millis(dice.below(20_000).into())).await;
     }
     sleep(100 * WORK).await;
     assert_eq!(running(&log), 0);
@@ -264,7 +255,7 @@ async fn an_extended_task_counts_until_its_new_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_look_at_a_task_corrects_what_it_counts() {
     let (node, client) = Node::start(Mode::Straight, one_open).await;
-    let other = Node::on(node.store.clone(), one_open).client().await;
+    let other = Node::on(&node.store, one_open).client().await;
     let id = client.start("asks", json!({})).await;
     client.settled(&id).await;
     other.cancel(&id).await.expect("an acknowledgement");

@@ -20,7 +20,7 @@ async fn gated(State(gate): State<Gate>) -> Result<String, ToolError> {
 }
 
 /// Tasks extension, "Task Status": a terminal status is final. Of a cancellation and a completion at the same time one
-/// wins, and nothing that comes later changes anything. (Case 16.)
+/// wins, and nothing that comes later changes anything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_cancel_and_complete_at_once_one_wins_for_good() {
     let gate = Gate(Arc::new(Semaphore::new(0)));
@@ -93,7 +93,7 @@ async fn what_a_cancelled_body_still_does_changes_nothing() {
     assert_eq!(node.store.record(&id).await.version, version);
 }
 
-/// Tasks extension, "Task Polling": the status, the result and the words come as one. (Case 17.)
+/// Tasks extension, "Task Polling": the status, the result and the words come as one.
 #[tokio::test(start_paused = true)]
 async fn a_poll_sees_the_end_whole_or_not_at_all() {
     /// Reports, and ends with the last report.
@@ -110,9 +110,9 @@ async fn a_poll_sees_the_end_whole_or_not_at_all() {
     }
     for fail in [false, true] {
         let (node, client) = Node::start(Mode::Straight, |b| b.register::<reporting>()).await;
-        node.store.misbehave(|faults| {
-            faults.before = Duration::from_millis(20);
-            faults.after = Duration::from_millis(20);
+        node.store.script(|script| {
+            script.update.before = Duration::from_millis(20);
+            script.update.after = Duration::from_millis(20);
         });
         let id = client.start("reporting", json!({"fail": fail})).await;
         let mut seen: Vec<Value> = Vec::new();

@@ -116,7 +116,7 @@ impl Maker {
         self.next
     }
 
-    fn parts(&mut self, depth: u32, most: u64) -> Vec<Body> {
+    fn parts(&mut self, depth: u32, most: u32) -> Vec<Body> {
         (0..=self.dice.below(most)).map(|_| self.body(depth)).collect()
     }
 
@@ -125,7 +125,7 @@ impl Maker {
         match self.dice.below(kinds) {
             0..3 => Body::Step {
                 id: self.id(),
-                ms: [0, 0, 1, 5, 20][self.dice.below(5) as usize],
+                ms: [0, 0, 1, 5, 20][self.dice.place(5)],
                 fails: self.dice.below(5) == 0,
             },
             3..6 => Body::Ask { id: self.id() },
@@ -133,7 +133,7 @@ impl Maker {
             7 => Body::Roll { id: self.id() },
             8 => Body::Sleep {
                 // The longest is long enough for the run to be put away.
-                ms: [0, 1, 10, 30, 12_000][self.dice.below(5) as usize],
+                ms: [0, 1, 10, 30, 12_000][self.dice.place(5)],
             },
             9 | 10 => Body::Sequence {
                 parts: self.parts(depth - 1, 4),
@@ -174,7 +174,7 @@ async fn run(client: &Client, body: &Body, dice: &mut Dice, all_at_once: bool) -
             return task;
         }
         let requests = task["inputRequests"].as_object().expect("there are questions");
-        let skipped = dice.below(requests.len() as u64) as usize;
+        let skipped = dice.place(requests.len());
         let answers: serde_json::Map<String, Value> = requests
             .iter()
             .cycle()
@@ -182,7 +182,7 @@ async fn run(client: &Client, body: &Body, dice: &mut Dice, all_at_once: bool) -
             .take(if all_at_once {
                 requests.len()
             } else {
-                1 + dice.below(requests.len() as u64) as usize
+                1 + dice.place(requests.len())
             })
             .map(|(key, request)| (key.clone(), answer_to(request)))
             .collect();
@@ -225,7 +225,7 @@ async fn every_run_of_a_body_comes_to_the_same_end() {
             if !first {
                 let jitter = Dice::new(dice.roll());
                 node.store
-                    .misbehave(|faults| faults.jitter = Some((jitter, Duration::from_millis(8))));
+                    .script(|script| script.update.jitter = Some((jitter, Duration::from_millis(8))));
             }
             let task = run(&client, &body, &mut dice, first).await;
             let what = format!("seed {seed}, round {round}, {mode:?}: {}", json!(body));

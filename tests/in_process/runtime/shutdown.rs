@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_tasks::Config;
 use mcp_tasks::host::{Clock, TaskRuntimeBuilder};
 use mcp_tasks::prelude::*;
-use mcp_tasks_tests::faults::FaultyStore;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Client, Log, Mode, Node, TestStore, Word, code, keys, status, text, word};
+use crate::harness::{Client, Link, Log, Mode, Node, TestStore, Word, code, config, keys, status, text, word};
 
 /// How long a node is given to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -48,8 +46,8 @@ async fn asks_first(ctx: ToolContext, log: State<Log>) -> Result<String, ToolErr
 
 /// Two nodes, the first with its own way to the store.
 struct Scene {
-    way: Arc<FaultyStore<Arc<TestStore>>>,
-    store: Arc<TestStore>,
+    way: Arc<Link>,
+    store: TestStore,
     first: Node,
     first_client: Client,
     second: Client,
@@ -63,14 +61,12 @@ impl Scene {
     }
 
     async fn with(first: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) -> Self {
-        let store = Arc::new(TestStore::new(Mode::Straight));
-        let way = Arc::new(FaultyStore::new(store.clone()));
+        let store = TestStore::new(Mode::Straight);
+        let way = store.link();
         let (first_log, second_log) = (Log::default(), Log::default());
         let tools = |b: TaskRuntimeBuilder| b.register::<toil>().register::<toil_again>().register::<asks_first>();
-        let first = Node::on(store.clone(), |b| {
-            first(tools(b).state(first_log.clone()).store(way.clone()))
-        });
-        let second = Node::on(store.clone(), |b| tools(b).state(second_log.clone()));
+        let first = Node::on(&store, |b| first(tools(b).state(first_log.clone()).store(way.clone())));
+        let second = Node::on(&store, |b| tools(b).state(second_log.clone()));
         Self {
             way,
             store,
@@ -139,9 +135,9 @@ async fn a_dead_store_keeps_no_node_from_stopping() {
         for _ in 0..20 {
             scene.begin("toil_again").await;
         }
-        scene.way.misbehave(|faults| {
-            faults.mute = mute;
-            faults.fail = u32::MAX;
+        scene.way.script(|script| {
+            script.mute = mute;
+            script.update.fail = u32::MAX;
         });
         let began = Instant::now();
         assert_eq!(scene.first.shutdown(Duration::ZERO).await, 20);
@@ -165,11 +161,7 @@ async fn a_cancelled_task_stays_cancelled() {
 /// its tool's work may not be done twice.
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_place_is_run_elsewhere() {
-    let one = Config::builder()
-        .without_file()
-        .set("mcp.tasks.quota.running", "1")
-        .build()
-        .expect("nothing is wrong");
+    let one = config(&[("mcp.tasks.quota.running", "1")]);
     let scene = Scene::with(|b| b.config(one)).await;
     let asks = scene.first_client.start("asks_first", json!({})).await;
     assert_eq!(keys(&scene.first_client.settled(&asks).await), ["elicit-0"]);

@@ -373,9 +373,9 @@ async fn a_store_that_fails_at_that_moment_is_tried_again() {
     let id = client.start("nap", json!({"seconds": HOUR})).await;
     asleep(&node, &id).await;
     tokio::time::sleep(Duration::from_secs(HOUR - 1)).await;
-    node.store.misbehave(|faults| faults.down = true);
+    node.store.script(|script| script.down = true);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    node.store.misbehave(|faults| faults.down = false);
+    node.store.script(|script| script.down = false);
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(
         node.store.record(&id).await.status,

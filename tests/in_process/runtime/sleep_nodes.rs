@@ -49,16 +49,16 @@ async fn something_else() -> &'static str {
 
 /// A task that one node put to sleep, whose way to the store is cut then, as if it had died.
 struct Left {
-    store: Arc<TestStore>,
+    store: TestStore,
     _first: Client,
     id: String,
 }
 
 impl Left {
     async fn asleep() -> Self {
-        let store = Arc::new(TestStore::new(Mode::Straight));
-        let link = Link::new(&store);
-        let node = Node::on(store.clone(), |b| {
+        let store = TestStore::new(Mode::Straight);
+        let link = store.scanned_link();
+        let node = Node::on(&store, |b| {
             b.register::<nap>().state(Log::default()).store(link.clone())
         });
         let first = node.client().await;
@@ -66,7 +66,7 @@ impl Left {
         while store.record(&id).await.execution.idle != Some(Idle::Asleep) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        link.cut();
+        link.script(|script| script.down = true);
         Self {
             store,
             _first: first,
@@ -79,10 +79,10 @@ impl Left {
         &self,
         tools: impl FnOnce(mcp_tasks::host::TaskRuntimeBuilder) -> mcp_tasks::host::TaskRuntimeBuilder,
     ) -> (Client, Log) {
-        let link = Link::new(&self.store);
-        link.shows(&self.id);
+        let link = self.store.scanned_link();
+        link.know(&TaskId::new(&self.id));
         let log = Log::default();
-        let node = Node::on(self.store.clone(), |b| tools(b).state(log.clone()).store(link));
+        let node = Node::on(&self.store, |b| tools(b).state(log.clone()).store(link));
         let client = node.client().await;
         // Any request starts what a node does beside requests.
         let _ = client.get("nothing").await;
@@ -114,7 +114,7 @@ async fn a_poll_wakes_a_sleeper_whose_time_has_come() {
     let left = Left::asleep().await;
     let log = Log::default();
     // The memory store has no scan.
-    let node = Node::on(left.store.clone(), |b| b.register::<nap>().state(log.clone()));
+    let node = Node::on(&left.store, |b| b.register::<nap>().state(log.clone()));
     let client = node.client().await;
     tokio::time::sleep(Duration::from_secs(HOUR)).await;
     assert_eq!(status(&client.task(&left.id).await), "working");

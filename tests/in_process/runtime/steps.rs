@@ -100,9 +100,9 @@ async fn a_result_reaches_the_body_only_once_it_is_stored() {
     }
     let log = Log::default();
     let (node, client) = Node::start(Mode::Straight, |b| b.register::<stored_first>().state(log.clone())).await;
-    node.store.misbehave(|faults| {
-        faults.before = Duration::from_millis(100);
-        faults.after = Duration::from_millis(100);
+    node.store.script(|script| {
+        script.update.before = Duration::from_millis(100);
+        script.update.after = Duration::from_millis(100);
     });
     let id = client.start("stored_first", json!({})).await;
     tokio::time::sleep(Duration::from_millis(50)).await;

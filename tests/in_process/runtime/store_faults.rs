@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_tasks::prelude::*;
 use serde_json::json;
 
-use crate::harness::{Faults, Log, Mode, Node, TestStore, Word, code, in_both_modes, keys, status, text, word};
+use crate::harness::{Log, Mode, Node, TestStore, Word, code, config, in_both_modes, keys, status, text, word};
 
 /// Reports, works, asks, works.
 #[mcp_task]
@@ -49,14 +49,14 @@ in_both_modes! {
     /// A write that did not arrive is repeated, and nothing is lost.
     async fn writes_that_do_not_arrive_are_repeated(mode: Mode) {
         for failures in 1..6 {
-            comes_to_its_end(mode, |store| store.misbehave(|faults| faults.fail = failures)).await;
+            comes_to_its_end(mode, |store| store.script(|script| script.update.fail = failures)).await;
         }
     }
 
     /// A write whose acknowledgement was lost is repeated under its id, and not applied again.
     async fn writes_whose_acknowledgement_is_lost_are_not_applied_twice(mode: Mode) {
         for losses in 1..6 {
-            comes_to_its_end(mode, |store| store.misbehave(|faults| faults.lose = losses)).await;
+            comes_to_its_end(mode, |store| store.script(|script| script.update.lose = losses)).await;
         }
     }
 }
@@ -68,7 +68,7 @@ async fn an_outage_shorter_than_the_lease_is_survived() {
     let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
     let id = client.start("thorough", json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    node.store.misbehave(|faults| faults.down = true);
+    node.store.script(|script| script.down = true);
     tokio::time::sleep(Duration::from_secs(10)).await;
     let error = client.get(&id).await.expect_err("nobody knows");
     assert_eq!(
@@ -76,7 +76,7 @@ async fn an_outage_shorter_than_the_lease_is_survived() {
         "not the words for a task that is unknown: {error}"
     );
     assert_eq!(log.lines(), ["a"], "the body waits for its step to be stored");
-    node.store.misbehave(|faults| *faults = Faults::default());
+    node.store.script(|script| script.down = false);
     assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
     client.say(&id, "elicit-2", "yes").await;
     assert_eq!(text(&client.settled(&id).await), "A B yes C");
@@ -89,17 +89,17 @@ async fn an_outage_shorter_than_the_lease_is_survived() {
 async fn a_request_survives_a_lost_acknowledgement() {
     let log = Log::default();
     let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
-    node.store.misbehave(|faults| faults.lose_creates = 1);
+    node.store.script(|script| script.create.lose = 1);
     let id = client.start("thorough", json!({})).await;
     assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
-    node.store.misbehave(|faults| faults.lose = 1);
+    node.store.script(|script| script.update.lose = 1);
     client.say(&id, "elicit-2", "yes").await;
     assert_eq!(text(&client.settled(&id).await), "A B yes C");
     assert_eq!(log.lines(), ["a", "b", "c"]);
 
     let id = client.start("thorough", json!({})).await;
     client.settled(&id).await;
-    node.store.misbehave(|faults| faults.lose = 1);
+    node.store.script(|script| script.update.lose = 1);
     client.cancel(&id).await.expect("acknowledged");
     assert_eq!(client.task(&id).await["status"], "cancelled");
 }
@@ -111,7 +111,7 @@ async fn requests_during_an_outage_fail_and_change_nothing() {
     let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
     let id = client.start("thorough", json!({})).await;
     let asked = client.settled(&id).await;
-    node.store.misbehave(|faults| faults.down = true);
+    node.store.script(|script| script.down = true);
     let call = client.call("thorough", json!({})).await.expect_err("no task");
     let update = client
         .update(&id, json!({"elicit-2": {"action": "decline"}}))
@@ -121,7 +121,7 @@ async fn requests_during_an_outage_fail_and_change_nothing() {
     for error in [call, update, cancel] {
         assert_eq!(error.code.0, -32603, "{error}");
     }
-    node.store.misbehave(|faults| faults.down = false);
+    node.store.script(|script| script.down = false);
     assert_eq!(client.task(&id).await, asked);
     assert_eq!(log.lines(), ["a", "b"], "no other task ran");
 }
@@ -134,10 +134,10 @@ async fn a_read_that_does_not_arrive_is_repeated() {
     let id = client.start("thorough", json!({})).await;
     client.settled(&id).await;
     for failures in 1..3 {
-        node.store.misbehave(|faults| faults.fail_gets = failures);
+        node.store.script(|script| script.get.fail = failures);
         assert_eq!(keys(&client.task(&id).await), ["elicit-2"]);
     }
-    node.store.misbehave(|faults| faults.fail_gets = 1);
+    node.store.script(|script| script.get.fail = 1);
     client.say(&id, "elicit-2", "yes").await;
     assert_eq!(text(&client.settled(&id).await), "A B yes C");
 }
@@ -149,7 +149,7 @@ async fn a_store_that_never_answers_holds_no_request() {
     let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
     let id = client.start("thorough", json!({})).await;
     let asked = client.settled(&id).await;
-    node.store.misbehave(|faults| faults.mute = true);
+    node.store.script(|script| script.mute = true);
     let answers = tokio::time::timeout(Duration::from_secs(10), async {
         let answer = json!({"elicit-2": {"action": "decline"}});
         tokio::join!(
@@ -165,7 +165,7 @@ async fn a_store_that_never_answers_holds_no_request() {
         assert_eq!(error.code.0, -32603, "{error}");
         assert!(error.message.contains("try again"), "{error}");
     }
-    node.store.misbehave(|faults| faults.mute = false);
+    node.store.script(|script| script.mute = false);
     assert_eq!(client.task(&id).await, asked);
 }
 
@@ -174,12 +174,12 @@ async fn a_store_that_never_answers_holds_no_request() {
 async fn an_abandoned_task_can_be_looked_at_on_a_full_disk() {
     let log = Log::default();
     let (node, client) = Node::start(Mode::Straight, |b| b.register::<voluminous>().state(log.clone())).await;
-    let other = Node::on(node.store.clone(), |b| b.register::<voluminous>().state(log.clone()));
+    let other = Node::on(&node.store, |b| b.register::<voluminous>().state(log.clone()));
     let other = other.client().await;
     let id = client.start("voluminous", json!({"way": "wait"})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     // The node that runs it cannot renew its lease either.
-    node.store.misbehave(|faults| faults.read_only = true);
+    node.store.script(|script| script.read_only = true);
     tokio::time::sleep(Duration::from_secs(60)).await;
     let (captured, _guard) = crate::runtime::tracing_events::capture();
     assert_eq!(status(&other.task(&id).await), "working");
@@ -190,7 +190,7 @@ async fn an_abandoned_task_can_be_looked_at_on_a_full_disk() {
             .any(|line| line.contains("could not be taken over") && line.contains(&id)),
         "{lines:?}"
     );
-    node.store.misbehave(|faults| faults.read_only = false);
+    node.store.script(|script| script.read_only = false);
     other.task(&id).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(log.lines(), ["wait", "wait"], "it is run again, as its tool says");
@@ -198,15 +198,10 @@ async fn an_abandoned_task_can_be_looked_at_on_a_full_disk() {
 
 /// The server's own look at its store, before it takes requests.
 async fn checked(store: TestStore) -> (Result<(), mcp_tasks::store::StoreError>, Duration) {
-    let runtime = mcp_tasks::TaskRuntime::builder()
+    let runtime = TaskRuntime::builder()
         .without_inventory()
-        .config(
-            mcp_tasks::Config::builder()
-                .without_file()
-                .build()
-                .expect("nothing is wrong"),
-        )
-        .store(std::sync::Arc::new(store))
+        .config(config(&[]))
+        .store(store.shared())
         .build()
         .expect("nothing is wrong");
     let begun = tokio::time::Instant::now();
@@ -217,7 +212,7 @@ async fn checked(store: TestStore) -> (Result<(), mcp_tasks::store::StoreError>,
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_told_at_the_start() {
     let store = TestStore::new(Mode::Straight);
-    store.misbehave(|faults| faults.down = true);
+    store.script(|script| script.down = true);
     let (outcome, took) = checked(store).await;
     assert!(outcome.expect_err("it is down").is_retryable());
     assert!(
@@ -257,7 +252,7 @@ async fn what_the_store_refuses_fails_the_task_and_is_not_done_again() {
     for way in ["result", "error", "step", "question", "progress"] {
         let log = Log::default();
         let (node, client) = Node::start(Mode::Straight, |b| b.register::<voluminous>().state(log.clone())).await;
-        node.store.misbehave(|faults| faults.longest_record = Some(TOO_LONG));
+        node.store.script(|script| script.longest_record = Some(TOO_LONG));
         let began = tokio::time::Instant::now();
         let id = client.start("voluminous", json!({ "way": way })).await;
         let task = client.settled(&id).await;

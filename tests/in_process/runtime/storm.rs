@@ -73,7 +73,7 @@ async fn have(client: &Client, number: u64) -> (String, Value) {
             }
             _ => return (id, task),
         }
-        sleep(Duration::from_millis(500 + dice.below(500))).await;
+        sleep(Duration::from_millis(500 + u64::from(dice.below(500)))).await;
     }
 }
 
@@ -81,10 +81,10 @@ async fn have(client: &Client, number: u64) -> (String, Value) {
 async fn weathered(storm: Storm) -> BTreeMap<String, usize> {
     let log = Log::default();
     let (node, client) = Node::start(Mode::Straight, |b| b.register::<brew>().state(log.clone())).await;
-    node.store.misbehave(|faults| faults.storm = Some(storm));
+    node.store.script(|script| script.storm = Some(storm));
     let ends = join_all((0..TASKS).map(|number| have(&client, number))).await;
-    node.store.misbehave(|faults| faults.storm = None);
-    let weather = node.store.weather();
+    node.store.script(|script| script.storm = None);
+    let weather = node.store.tally();
     println!("{weather:?}");
     assert!(
         weather.dropped > 100 && weather.lost > 100 && weather.delayed > 100,
@@ -144,10 +144,10 @@ async fn what_is_dropped_is_not_there_and_what_is_lost_is() {
     let id = client.start("brew", json!({"number": 1})).await;
     client.settled(&id).await;
     let only = |change: fn(&mut Storm)| {
-        node.store.misbehave(|faults| {
+        node.store.script(|script| {
             let mut storm = Storm::new(7);
             change(&mut storm);
-            faults.storm = Some(storm);
+            script.storm = Some(storm);
         });
     };
     only(|storm| storm.dropped = 1_000);

@@ -56,7 +56,7 @@ async fn evasive(ctx: ToolContext, log: State<Log>, how: String) -> Result<Strin
 
 in_both_modes! {
     /// Tasks extension, "Input Required": the question still wins, the body's way out is not stored, and the next run has
-    /// the answer. (Case 27.)
+    /// the answer.
     async fn nothing_around_a_question_swallows_it(mode: Mode) {
         for how in ["default", "ok", "timeout", "catch", "anyhow", "now or never", "drop", "error"] {
             let log = Log::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_tasks::prelude::*;
 use serde_json::json;
 
-use crate::harness::{Client, Log, Mode, Node, Word, word};
+use crate::harness::{Client, Log, Mode, Node, Word, done, word};
 
 /// Works in steps and reports.
 #[mcp_task]
@@ -97,15 +97,11 @@ async fn steps_and_progress_work_inside_a_call() {
 async fn a_question_inside_a_call_is_a_round_of_it() {
     let (node, client, log) = start().await;
     for tool in ["asking", "never_a_task"] {
-        let round = client.call(tool, json!({})).await.expect("a round");
-        assert_eq!(round["resultType"], "input_required");
-        assert_eq!(round["inputRequests"]["elicit-1"]["params"]["message"], "Well?");
+        let round = client.begin(tool, &json!({})).await.asked();
+        assert_eq!(round.questions["elicit-1"]["params"]["message"], "Well?");
         let answers = json!({"elicit-1": {"action": "accept", "content": {"word": "yes"}}});
-        let result = client
-            .call_again(tool, json!({}), &round, answers)
-            .await
-            .expect("an answer");
-        assert_eq!(result["content"][0]["text"], "A yes");
+        let answer = client.retry(tool, &json!({}), &round, answers).await;
+        assert_eq!(answer.done(), done("A yes"));
     }
     assert_eq!(log.lines(), ["a", "a"], "once in each call");
     assert!(node.store.written().is_empty());

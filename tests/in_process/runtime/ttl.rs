@@ -35,7 +35,7 @@ async fn extended(ctx: ToolContext, by_ms: u64) -> Result<String, ToolError> {
 }
 
 /// Tasks extension, "Task Lifetime": a task is there until its deadline, creation plus ttl, and no poll shows it working
-/// after that. (Case 10.)
+/// after that.
 #[tokio::test(start_paused = true)]
 async fn a_task_past_its_deadline_is_gone_and_its_body_stopped() {
     let log = Log::default();

@@ -115,7 +115,7 @@ async fn resumed(second: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) 
     assert_eq!(keys(&client.settled(&id).await), ["elicit-1"]);
 
     let log = Log::default();
-    let new = Node::on(old.store.clone(), |b| second(b.state(log.clone())));
+    let new = Node::on(&old.store, |b| second(b.state(log.clone())));
     let client = new.client().await;
     assert_eq!(
         keys(&client.task(&id).await),
@@ -145,7 +145,7 @@ async fn another_node_with_the_same_build_goes_on() {
 }
 
 /// A build that asks something else where the answer belongs fails the task, says what changed, and never sees the
-/// answer. (Case 28.)
+/// answer.
 #[tokio::test(start_paused = true)]
 async fn a_build_that_asks_something_else_never_sees_the_answer() {
     let (task, log) = resumed(|b| b.register::<asks_before::release>()).await;

@@ -60,7 +60,7 @@ async fn a_bucket_is_made_at_first_use_as_clients_of_buckets_expect_it() {
     );
     // What other clients make is found fit, also where it does not allow direct reads.
     raw.create_stream(kv("drivers")).await.unwrap();
-    let store = NatsOptions::new(fresh.server.url())
+    let store = NatsOptions::new(fresh.keeps.url())
         .unwrap()
         .key_prefix("drivers:")
         .open()
@@ -81,7 +81,7 @@ async fn two_that_make_the_bucket_at_once_share_it() {
 #[tokio::test]
 async fn prefixes_keep_tasks_apart() {
     let Some(fresh) = Fresh::new() else { return };
-    let other = NatsOptions::new(fresh.server.url())
+    let other = NatsOptions::new(fresh.keeps.url())
         .unwrap()
         .key_prefix("other")
         .open()
@@ -110,7 +110,7 @@ async fn a_bucket_that_would_lose_tasks_is_refused_and_others_are_used() {
     raw.create_stream(aging).await.unwrap();
     raw.create_stream(memory).await.unwrap();
     let open = |prefix| {
-        NatsOptions::new(fresh.server.url())
+        NatsOptions::new(fresh.keeps.url())
             .unwrap()
             .key_prefix(prefix)
             .open()

@@ -101,8 +101,8 @@ async fn after_a_restart_of_the_server_the_feed_says_resumed_and_goes_on() {
     let listener = fresh.another();
     let mut changes = following(&listener).await;
     for round in 0..2 {
-        fresh.server.kill();
-        fresh.server.start();
+        fresh.keeps.kill();
+        fresh.keeps.start();
         assert!(
             heard_again(&mut changes, &fresh, &format!("after{round}-")).await,
             "it says Resumed"
@@ -128,7 +128,7 @@ async fn a_bucket_made_anew_is_followed_from_its_beginning() {
 #[tokio::test]
 async fn a_connection_of_the_application_serves_as_well() {
     let Some(fresh) = Fresh::new() else { return };
-    let client = async_nats::connect(fresh.server.url()).await.unwrap();
+    let client = async_nats::connect(fresh.keeps.url()).await.unwrap();
     let store = NatsOptions::from_client(client).open().unwrap();
     let mut changes = following(&store).await;
     fresh.create(record("t", None)).await.unwrap();

@@ -10,7 +10,7 @@ use crate::records::{at, create_two_hundred_leases, increment, record};
 
 /// A store that tells how many messages it has sent.
 async fn counted(fresh: &Fresh) -> (NatsStore, impl Fn() -> u64) {
-    let client = async_nats::connect(fresh.server.url()).await.unwrap();
+    let client = async_nats::connect(fresh.keeps.url()).await.unwrap();
     let statistics = client.statistics();
     let store = NatsOptions::from_client(client).open().unwrap();
     let sent = move || statistics.out_messages.load(std::sync::atomic::Ordering::Relaxed);

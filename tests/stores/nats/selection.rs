@@ -37,5 +37,5 @@ fn a_url_or_prefix_that_cannot_be_used_stops_the_start_and_shows_no_secret() {
 #[tokio::test]
 async fn a_parked_task_goes_on_in_another_process() {
     let Some(fresh) = Fresh::new() else { return };
-    crate::sqlite::selection::goes_on_after_a_restart(fresh.server.url()).await;
+    crate::sqlite::selection::goes_on_after_a_restart(fresh.keeps.url()).await;
 }

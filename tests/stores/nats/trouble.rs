@@ -42,7 +42,7 @@ async fn what_was_acknowledged_is_there_after_kill_9_in_the_midst_of_traffic() {
         })
         .collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    fresh.server.kill();
+    fresh.keeps.kill();
     let mut acknowledged = BTreeMap::new();
     for writer in writers {
         if let Some((id, count, write)) = writer.await.unwrap() {
@@ -50,7 +50,7 @@ async fn what_was_acknowledged_is_there_after_kill_9_in_the_midst_of_traffic() {
         }
     }
     assert!(!acknowledged.is_empty());
-    fresh.server.start();
+    fresh.keeps.start();
     for (id, (count, write)) in acknowledged {
         let task = TaskId::new(&id);
         // The write whose acknowledgement was lost is repeated and counts once, whether it had taken effect or not.
@@ -74,7 +74,7 @@ async fn a_frozen_server_is_unavailable_in_time_and_what_it_does_later_counts_on
     let id = TaskId::new("t");
     fresh.create(record("t", Some(1_000_000))).await.unwrap();
     fresh.as_sweep().unwrap().sweep(at(0)).await.unwrap();
-    fresh.server.signal("STOP");
+    fresh.keeps.signal("STOP");
     // Its threads stop one after the other.
     until(async || fresh.get(&id, at(1)).await.is_err().then_some(())).await;
     let start = Instant::now();
@@ -90,7 +90,7 @@ async fn a_frozen_server_is_unavailable_in_time_and_what_it_does_later_counts_on
         assert!(matches!(outcome, Err(StoreError::Unavailable { .. })), "{outcome:?}");
     }
     assert!(took < Duration::from_secs(5), "{took:?}");
-    fresh.server.signal("CONT");
+    fresh.keeps.signal("CONT");
     let updated = until(async || fresh.update(&id, at(1), WriteId::new(2), increment()).await.ok()).await;
     let updated = updated.unwrap();
     assert_eq!(
@@ -108,7 +108,7 @@ async fn a_write_sent_late_changes_nothing_that_came_in_between() {
     };
     let id = TaskId::new("t");
     fresh.create(record("t", None)).await.unwrap();
-    fresh.server.kill();
+    fresh.keeps.kill();
     // The driver holds these back until there is a connection again.
     for write in 2..5 {
         assert!(
@@ -119,7 +119,7 @@ async fn a_write_sent_late_changes_nothing_that_came_in_between() {
         );
     }
     fresh.delete(&id).await.unwrap_err();
-    fresh.server.start();
+    fresh.keeps.start();
     let other = fresh.another();
     let theirs = until(async || other.update(&id, at(1), WriteId::new(100), increment()).await.ok()).await;
     let theirs = theirs.expect("it was not deleted").record.version;

@@ -79,7 +79,7 @@ pub struct Script {
     pub rewrite: Option<Rewrite>,
     /// Abilities of the store within that this one does not show.
     pub hides: &'static [Ability],
-    /// It finds the expired leases of the tasks that were created through it, where the store within has not the ability.
+    /// It finds the expired leases among the tasks it [knows](ScriptedStore::known), where the store within has not the ability.
     pub scans: bool,
     /// What it tells of changes, in place of what the store within does.
     pub feed: Option<ChangeHub>,
@@ -187,7 +187,7 @@ pub struct ScriptedStore<S> {
     sleep: Sleep,
     script: Mutex<Script>,
     tally: Mutex<Tally>,
-    created: Mutex<Vec<TaskId>>,
+    known: Mutex<Vec<TaskId>>,
     aside: Mutex<Vec<TaskRecord>>,
     written: Mutex<Vec<Arc<TaskRecord>>>,
     turn: async_lock::Mutex<()>,
@@ -243,7 +243,7 @@ impl<S: TaskStore> ScriptedStore<S> {
             sleep,
             script: Mutex::default(),
             tally: Mutex::default(),
-            created: Mutex::default(),
+            known: Mutex::default(),
             aside: Mutex::default(),
             written: Mutex::default(),
             turn: async_lock::Mutex::new(()),
@@ -272,9 +272,14 @@ impl<S: TaskStore> ScriptedStore<S> {
         *lock(&self.tally)
     }
 
-    /// The tasks whose creation was asked for, in their order.
-    pub fn created(&self) -> Vec<TaskId> {
-        lock(&self.created).clone()
+    /// The tasks whose creation was asked for, in their order, and those it was [told](Self::know) of.
+    pub fn known(&self) -> Vec<TaskId> {
+        lock(&self.known).clone()
+    }
+
+    /// Has a [scan](Script::scans) find this task too, which was created in another way.
+    pub fn know(&self, id: &TaskId) {
+        lock(&self.known).push(id.clone());
     }
 
     /// Every version of every task that updates wrote, in their order.
@@ -423,7 +428,7 @@ impl<S: TaskStore> ScriptedStore<S> {
 impl<S: TaskStore> TaskStore for ScriptedStore<S> {
     fn create(&self, record: TaskRecord) -> StoreFuture<'_, Arc<TaskRecord>> {
         self.count(|tally| tally.creates += 1);
-        lock(&self.created).push(record.task_id.clone());
+        lock(&self.known).push(record.task_id.clone());
         Box::pin(async move {
             if self.reads(|script| script.puts_creations_aside) {
                 lock(&self.aside).push(record);
@@ -508,7 +513,7 @@ impl<S: TaskStore> ExpiredLeases for ScriptedStore<S> {
                 return leases.expired_leases(now, limit).await;
             }
             let mut found = Vec::new();
-            for id in self.created() {
+            for id in self.known() {
                 let record = self.inner.get(&id, now).await?;
                 found.extend(record.filter(|record| record.is_abandoned(now)));
             }

@@ -11,7 +11,7 @@ use super::Clock;
 /// A clock that goes with tokio's time, so that where a test pauses tokio, tasks stand still and expire with it.
 #[derive(Debug)]
 pub struct TokioClock {
-    start: Timestamp,
+    start: SystemTime,
     begun: Instant,
     ahead_ms: AtomicU64,
 }
@@ -27,18 +27,14 @@ impl TokioClock {
     /// revision.
     #[must_use]
     pub fn new() -> Self {
-        Self::starting(Timestamp::from_millis(1_785_196_800_000))
+        Self::at(SystemTime::UNIX_EPOCH + Duration::from_millis(1_785_196_800_000))
     }
 
-    /// A clock that begins at `time`, in whole milliseconds.
+    /// A clock that begins at `time`.
     #[must_use]
     pub fn at(time: SystemTime) -> Self {
-        Self::starting(time.into())
-    }
-
-    fn starting(start: Timestamp) -> Self {
         Self {
-            start,
+            start: time,
             begun: Instant::now(),
             ahead_ms: AtomicU64::new(0),
         }
@@ -54,6 +50,6 @@ impl TokioClock {
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
         let ahead = Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst));
-        self.start.saturating_add(self.begun.elapsed() + ahead)
+        (self.start + self.begun.elapsed() + ahead).into()
     }
 }

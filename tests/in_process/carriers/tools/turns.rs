@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use mcp_tasks::prelude::*;
 
-use super::{Work, go, step};
+use super::{go, step};
+use crate::harness::Log;
 
 /// Two rounds of the call, then a task that asks too.
 #[mcp_task(defer)]
-pub(super) async fn deferred(ctx: ToolContext, work: State<Work>, stop: Option<bool>) -> Result<String, ToolError> {
+pub(super) async fn deferred(ctx: ToolContext, work: State<Log>, stop: Option<bool>) -> Result<String, ToolError> {
     let before = step(&ctx, &work, "before").await?;
     let first = go(&ctx, "first?").await?;
     if stop == Some(true) {
@@ -40,11 +41,11 @@ pub(super) async fn not_deferred(ctx: ToolContext) -> Result<String, ToolError> 
 #[mcp_task(grace = "PT0.3S", ttl = "PT1H")]
 pub(super) async fn graceful(
     ctx: ToolContext,
-    work: State<Work>,
+    work: State<Log>,
     millis: u64,
     then: String,
 ) -> Result<String, ToolError> {
-    work.done("started");
+    work.push("started");
     let one = step(&ctx, &work, "one").await?;
     ctx.progress(1.0).total(2.0).message("begun").send();
     tokio::time::sleep(Duration::from_millis(millis)).await;
@@ -66,7 +67,7 @@ pub(super) async fn graceful(
         "panic" => panic!("secret"),
         _ => {}
     }
-    work.done("ended");
+    work.push("ended");
     Ok(format!("{one} {two}"))
 }
 
