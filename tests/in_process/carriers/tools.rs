@@ -1,8 +1,6 @@
 //! The tools. Each is asked for on every carrier.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::{Either, select};

@@ -43,6 +43,7 @@ async fn work(ctx: &ToolContext, log: &Log) -> Result<String, ToolError> {
 
 /// Two nodes, the way of the first to the store, and what the bodies on each did.
 struct Pair {
+    store: TestStore,
     link: Arc<Link>,
     first: Client,
     second: Client,
@@ -62,6 +63,7 @@ impl Pair {
             link,
             first: first.client().await,
             second: second.client().await,
+            store,
             first_log,
             second_log,
         }
@@ -167,7 +169,7 @@ async fn a_scan_finds_tasks_whose_node_is_gone() {
     let id = client.start("dig", json!({})).await;
     link.script(|script| script.down = true);
     let other_link = store.scanned_link();
-    other_link.know(&TaskId::new(&id));
+    other_link.know(&mcp_tasks_core::TaskId::new(&id));
     let second = Node::on(&store, |b| b.register::<dig>().state(Log::default()).store(other_link));
     // Any request starts what a node does beside requests.
     let other = second.client().await.start("dig", json!({})).await;
@@ -277,8 +279,7 @@ async fn work_ends_with_its_lease() {
 async fn a_task_is_left_to_a_node_that_has_its_tool() {
     for comes in [true, false] {
         let pair = Pair::start().await;
-        let store = pair.link.store.clone();
-        let without = Node::on(&store, |b| b.register::<dig>().state(Log::default()));
+        let without = Node::on(&pair.store, |b| b.register::<dig>().state(Log::default()));
         let without = without.client().await;
         let id = pair.begin("dig_again").await;
         pair.link.script(|script| script.down = true);

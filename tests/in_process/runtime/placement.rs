@@ -306,7 +306,7 @@ async fn a_look_goes_past_what_is_for_others() {
     let link = store.scanned_link();
     // More than one look takes on.
     for _ in 0..150 {
-        link.shows(&client.start("anywhere", json!({})).await);
+        link.know(&TaskId::new(&client.start("anywhere", json!({})).await));
     }
     let id = client.start("asks_anywhere", json!({})).await;
     link.know(&TaskId::new(&id));

@@ -1,7 +1,6 @@
 //! Quotas: how many executions a node runs at a time (`mcp.tasks.quota.running`), and how many open tasks a caller has
 //! (`mcp.tasks.quota.open-per-principal`).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;

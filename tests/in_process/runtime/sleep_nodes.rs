@@ -1,13 +1,12 @@
 //! Tools that sleep, on several nodes with one store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
 use mcp_tasks_core::{Idle, TaskStatus};
 use serde_json::json;
 
-use crate::harness::{Client, Link, Log, Mode, Node, TestStore, code, status, text};
+use crate::harness::{Client, Log, Mode, Node, TestStore, code, status, text};
 
 const HOUR: u64 = 3600;
 
@@ -80,7 +79,7 @@ impl Left {
         tools: impl FnOnce(mcp_tasks::host::TaskRuntimeBuilder) -> mcp_tasks::host::TaskRuntimeBuilder,
     ) -> (Client, Log) {
         let link = self.store.scanned_link();
-        link.know(&TaskId::new(&self.id));
+        link.know(&mcp_tasks_core::TaskId::new(&self.id));
         let log = Log::default();
         let node = Node::on(&self.store, |b| tools(b).state(log.clone()).store(link));
         let client = node.client().await;

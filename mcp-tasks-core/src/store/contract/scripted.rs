@@ -85,6 +85,12 @@ pub struct Script {
     pub feed: Option<ChangeHub>,
 }
 
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script").finish_non_exhaustive()
+    }
+}
+
 /// Chances, in thousandths, of what may happen to an operation.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
