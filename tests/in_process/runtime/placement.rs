@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use mcp_tasks::StartError;
 use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
-use mcp_tasks::StartError;
 use mcp_tasks_core::{Idle, TaskId, TaskStatus};
 use rmcp::model::ErrorCode;
 use serde_json::json;
