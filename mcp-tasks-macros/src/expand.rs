@@ -98,7 +98,7 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         #[non_exhaustive]
         #visibility struct #ident {}
 
-        #[allow(deprecated)]
+        #[allow(deprecated, clippy::needless_update)]
         const _: () = {
             #(#handles)*
 
@@ -254,7 +254,11 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
     };
     let name = called(attributes, function);
     let ident = &function.sig.ident;
-    let mut settings = Vec::new();
+    let mut fields = Vec::new();
+    let mut field = |key: &str, value: TokenStream| {
+        let key = format_ident!("{key}");
+        fields.push(quote!(#key: #value,));
+    };
     let texts: [(&str, &Option<Text>); 7] = [
         ("title", &attributes.title),
         ("description", &attributes.description),
@@ -265,27 +269,9 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
         ("version", &attributes.version),
     ];
     for (key, text) in texts {
-        if let Some(Text { literal, .. }) = text {
-            let with = format_ident!("with_{key}");
-            settings.push(quote!(.#with(#literal)));
-        }
+        field(key, option(text.as_ref().map(|text| &text.literal)));
     }
-    if let Some(doc) = item::docs(&function.attrs) {
-        settings.push(quote!(.with_doc(#doc)));
-    }
-    let flags = [
-        ("required", attributes.required),
-        ("defer", attributes.defer),
-        ("single_use", attributes.single_use),
-    ];
-    for (key, _) in flags.into_iter().filter(|(_, set)| *set) {
-        let with = format_ident!("with_{key}");
-        settings.push(quote!(.#with(true)));
-    }
-    if let Some(on_crash) = attributes.on_crash {
-        let on_crash = format_ident!("{on_crash}");
-        settings.push(quote!(.with_on_crash(#private::OnCrash::#on_crash)));
-    }
+    field("doc", option(item::docs(&function.attrs)));
     let hints = [
         ("read_only", attributes.read_only),
         ("destructive", attributes.destructive),
@@ -293,45 +279,52 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
         ("open_world", attributes.open_world),
     ];
     for (key, hint) in hints {
-        if let Some(hint) = hint {
-            let with = format_ident!("with_{key}");
-            settings.push(quote!(.#with(#hint)));
-        }
+        field(key, option(hint));
     }
-    let mut guard_function = TokenStream::new();
-    if let Some(guard) = &attributes.guard {
+    let flags = [
+        ("required", attributes.required),
+        ("defer", attributes.defer),
+        ("single_use", attributes.single_use),
+    ];
+    for (key, flag) in flags {
+        field(key, flag.to_token_stream());
+    }
+    if let Some(on_crash) = attributes.on_crash {
+        let on_crash = format_ident!("{on_crash}");
+        field("on_crash", quote!(#private::OnCrash::#on_crash));
+    }
+    let guard_function = attributes.guard.as_ref().map(|guard| {
+        field("guard", option(Some(quote!(__mcp_tasks_guard))));
         let (span, _) = ends(guard, Span::call_site());
         let private = moved(private, span);
-        guard_function = quote_spanned! {span=>
+        quote_spanned! {span=>
             fn __mcp_tasks_guard<'a>(
                 __mcp_tasks_caller: &'a #private::Caller,
             ) -> #private::BoxFuture<'a, ::core::result::Result<(), #private::Denied>> {
                 #private::guarded(#guard, __mcp_tasks_caller)
             }
-        };
-        settings.push(quote!(.with_guard(__mcp_tasks_guard)));
-    }
+        }
+    });
     quote! {{
         #guard_function
 
-        #private::ToolDescriptor::new(
-            #private::ToolKind::#kind,
-            #name,
-            #private::ToolFunctions::new(
-                __mcp_tasks_input,
-                __mcp_tasks_output,
-                __mcp_tasks_check,
-                __mcp_tasks_call,
-            ),
-            #private::SourceLocation::new(
-                ::core::file!(),
-                ::core::line!(),
-                ::core::column!(),
-                ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#ident)),
-            ),
-        )
-        #(#settings)*
-        .with_states(__MCP_TASKS_STATES)
+        #private::ToolDescriptor {
+            kind: #private::ToolKind::#kind,
+            name: #name,
+            source: #private::SourceLocation {
+                file: ::core::file!(),
+                line: ::core::line!(),
+                column: ::core::column!(),
+                path: ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#ident)),
+            },
+            #(#fields)*
+            states: __MCP_TASKS_STATES,
+            input: __mcp_tasks_input,
+            output: __mcp_tasks_output,
+            check: __mcp_tasks_check,
+            call: __mcp_tasks_call,
+            ..#private::ToolDescriptor::EMPTY
+        }
     }}
 }
 
@@ -352,9 +345,9 @@ fn argument(parameter: &Parameter) -> Option<&str> {
     }
 }
 
-fn option(text: Option<&str>) -> TokenStream {
-    match text {
-        Some(text) => quote!(::core::option::Option::Some(#text)),
+fn option(value: Option<impl ToTokens>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
         None => quote!(::core::option::Option::None),
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn broken(mut function: ItemFn, krate: &Path, in_impl: bool) -> Token
 
         #[automatically_derived]
         impl #krate::__private::ToolDefinition for #ident {
-            const TOOL: #krate::__private::ToolDescriptor = #krate::__private::BROKEN;
+            const TOOL: #krate::__private::ToolDescriptor = #krate::__private::ToolDescriptor::EMPTY;
         }
     }
 }

@@ -65,7 +65,7 @@ use proc_macro::TokenStream;
 /// }
 ///
 /// // For a program that registers its tools by hand.
-/// assert_eq!(encode::TOOL.name(), "encode");
+/// assert_eq!(encode::TOOL.name, "encode");
 /// ```
 #[proc_macro_attribute]
 pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {

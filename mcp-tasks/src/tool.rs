@@ -18,9 +18,7 @@ pub use mcp_tasks_core::Json;
 
 pub use argument::{Args, ArgumentProblem, Arguments, invalid_arguments_result};
 pub use caller::{Caller, Denied, Guard};
-pub use descriptor::{
-    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
-};
+pub use descriptor::{OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolKind};
 pub use elicit_error::ElicitError;
 pub use error::ToolError;
 pub use form::{ElicitChoice, ElicitField, ElicitForm, form_schema, form_schema_json};

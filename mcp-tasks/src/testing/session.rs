@@ -217,7 +217,7 @@ impl<'a> Session<'a> {
             token: CancellationToken::new(),
             progress: self.progress,
         });
-        let body = self.tool.descriptor.call(Invocation::new(
+        let body = (self.tool.descriptor.call)(Invocation::new(
             run.clone(),
             self.test.caller.clone(),
             self.states.clone(),

@@ -8,7 +8,7 @@ use rmcp::model::CallToolResult;
 
 use crate::tool::argument::{ArgumentProblem, Arguments, invalid_arguments_result};
 use crate::tool::caller::{Caller, Denied};
-use crate::tool::descriptor::{SourceLocation, StateRequirement, ToolDescriptor, ToolFunctions, ToolKind};
+use crate::tool::descriptor::StateRequirement;
 use crate::tool::error::ToolError;
 use crate::tool::form::ElicitField;
 use crate::tool::invocation::{BoxFuture, Invocation};
@@ -163,19 +163,6 @@ pub async fn blocking<R: Send + 'static>(function: impl FnOnce() -> R + Send + '
         },
     }
 }
-
-/// Stands for a tool whose attribute has an error, which is reported where it is; never run.
-pub const BROKEN: ToolDescriptor = ToolDescriptor::new(
-    ToolKind::Tool,
-    "",
-    ToolFunctions::new(
-        |_| {},
-        |_| {},
-        |_| {},
-        |_| Box::pin(async { Ok(CallToolResult::default()) }),
-    ),
-    SourceLocation::new("", 0, 0, ""),
-);
 
 /// The end of a run whose arguments did not decode.
 #[must_use]

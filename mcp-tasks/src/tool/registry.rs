@@ -79,7 +79,7 @@ impl fmt::Debug for RegisteredTool {
         f.debug_struct("RegisteredTool")
             .field("name", &self.name)
             .field("kind", &self.kind)
-            .field("source", &self.descriptor.source())
+            .field("source", &self.descriptor.source)
             .finish_non_exhaustive()
     }
 }
