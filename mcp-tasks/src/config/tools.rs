@@ -42,7 +42,7 @@ pub(crate) fn collect(
     let mut keys: Vec<String> = settings::KEYS.iter().map(|key| (*key).to_owned()).collect();
     let mut tools: BTreeMap<Arc<str>, Arc<RegisteredTool>> = BTreeMap::new();
     for descriptor in descriptors {
-        let mut reader = Reader {
+        let mut reader = DescriptorReader {
             config,
             descriptor,
             problems: &mut problems,
@@ -88,7 +88,7 @@ pub(crate) fn expect_tools<N: AsRef<str>>(
 }
 
 /// Reads one descriptor.
-struct Reader<'a> {
+struct DescriptorReader<'a> {
     config: &'a Config,
     descriptor: ToolDescriptor,
     problems: &'a mut Problems,
@@ -96,7 +96,7 @@ struct Reader<'a> {
     keys: &'a mut Vec<String>,
 }
 
-impl Reader<'_> {
+impl DescriptorReader<'_> {
     /// The finished tool; `None` is a problem, and noted. Every check is made before the first `?`.
     fn tool(&mut self, settings: Option<&Settings>, states: &StateMap) -> Option<RegisteredTool> {
         let descriptor = self.descriptor;
@@ -231,8 +231,8 @@ impl Reader<'_> {
         let placement = placement.unwrap_or(Placement::Local);
         if placement == Placement::Any && grace.is_some() {
             self.problem(
-                "`placement`: with `grace` the node that accepts a call begins it at once, with `any` whichever node takes \
-                 it on; leave out one",
+                "`placement`: with `grace` the node that accepts a call runs it at once, with `any` any node may run it; leave \
+                 out one",
             );
             return None;
         }
@@ -299,7 +299,7 @@ fn check_name(name: &str) -> Result<String, String> {
         Ok(name.to_owned())
     } else {
         Err(format!(
-            "`{name}` is no name for a tool; a name is 1 to 128 of the letters A to Z and a to z, digits, `_`, `-` and `.`"
+            "`{name}` is not a tool name; a name has 1 to 128 of the characters A to Z, a to z, 0 to 9, `_`, `-` and `.`"
         ))
     }
 }

@@ -161,7 +161,7 @@ pub struct ToolDescriptor {
 }
 
 impl ToolDescriptor {
-    /// A tool that says nothing and does nothing: the attributes write what differs from it. It also stands for a tool
+    /// A tool with nothing set: the attributes write what differs from it. It also stands for a tool
     /// whose attribute has an error.
     #[doc(hidden)]
     pub const EMPTY: Self = Self {
