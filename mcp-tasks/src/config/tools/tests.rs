@@ -191,7 +191,7 @@ async fn all_arguments_come_in_one_type() {
 fn arguments_are_checked_without_running_the_function() {
     let tool = encode::TOOL;
     let mut arguments = Arguments::new(Map::from_iter([("height".to_owned(), json!("x"))]));
-    tool.check(&mut arguments);
+    (tool.check)(&mut arguments);
     let problems: Vec<_> = arguments.problems().iter().map(ToString::to_string).collect();
     assert_eq!(
         problems,
@@ -252,7 +252,7 @@ async fn a_guard_is_asked_about_the_caller() {
 fn tools_are_collected_at_link_time_and_one_that_comes_both_ways_is_one() {
     let mut known: Vec<_> = inventory::iter::<ToolDescriptor>
         .into_iter()
-        .map(ToolDescriptor::name)
+        .map(|tool| tool.name)
         .collect();
     known.sort_unstable();
     assert!(known.contains(&"encode") && known.contains(&"not_an_object"));
