@@ -7,15 +7,16 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::form::{FormSchema, form_problem_text};
+use crate::json::to_json;
 use crate::{InputKind, InputRequest, Json};
 
 mod merge;
 
 pub use merge::Answers;
 
-/// What an entry of `inputResponses` is to the question under its key.
+/// An entry of `inputResponses`, checked against the question under its key.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Fit {
+pub(crate) enum CheckedResponse {
     /// The answer, as it is recorded.
     Answer(Json),
     /// An answer whose content does not fit, with the reason for people.
@@ -30,16 +31,19 @@ pub(crate) enum Fit {
 #[non_exhaustive]
 pub enum Refusal {
     /// The client did not declare that it can be asked this.
+    #[non_exhaustive]
     Capability {
         /// What it would have been asked.
         kind: InputKind,
     },
     /// The client answered the server's request with an error.
+    #[non_exhaustive]
     Client {
         /// What it said.
         detail: String,
     },
     /// The client answered too often with what does not fit the form.
+    #[non_exhaustive]
     InvalidAnswers {
         /// What did not fit the last time.
         detail: String,
@@ -51,6 +55,12 @@ impl Refusal {
     #[must_use]
     pub const fn capability(kind: InputKind) -> Self {
         Self::Capability { kind }
+    }
+
+    /// The client answered with an error.
+    #[must_use]
+    pub const fn client(detail: String) -> Self {
+        Self::Client { detail }
     }
 
     /// The refusal as the response of a ledger entry.
@@ -66,6 +76,7 @@ impl Refusal {
 #[non_exhaustive]
 pub enum ElicitAnswer {
     /// The user agreed, with content that fits the form; empty in URL mode.
+    #[non_exhaustive]
     Accept {
         /// The form's content.
         #[serde(default)]
@@ -77,39 +88,34 @@ pub enum ElicitAnswer {
     Cancel,
 }
 
-/// JSON of a type of ours: maps with string keys and scalars, which always have a JSON form.
-pub(crate) fn to_json<T: Serialize>(value: &T) -> Json {
-    Json::of(value).unwrap_or_else(|_| Json::from(RawValue::NULL.to_owned()))
-}
-
-/// Looks at `response` as an answer to `request`.
-pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
+/// Checks `response` as an answer to `request`.
+pub(crate) fn check_response(request: &InputRequest, response: &Json) -> CheckedResponse {
     #[derive(Deserialize)]
     struct Response {
         action: String,
-        /// As text: whatever stands here is looked at when the answer is an accepted form and not else.
+        /// As text: it is decoded only when the answer is an accepted form.
         #[serde(default)]
         content: Option<Box<RawValue>>,
     }
     if !response.is_object() {
-        return Fit::NoAnswer;
+        return CheckedResponse::NoAnswer;
     }
     match request.kind {
         InputKind::Form | InputKind::Url => {
             let Ok(answer) = response.decode::<Response>() else {
-                return Fit::NoAnswer;
+                return CheckedResponse::NoAnswer;
             };
             match answer.action.as_str() {
-                "decline" => Fit::Answer(to_json(&ElicitAnswer::Decline)),
-                "cancel" => Fit::Answer(to_json(&ElicitAnswer::Cancel)),
+                "decline" => CheckedResponse::Answer(to_json(&ElicitAnswer::Decline)),
+                "cancel" => CheckedResponse::Answer(to_json(&ElicitAnswer::Cancel)),
                 "accept" if request.kind == InputKind::Url => {
-                    Fit::Answer(to_json(&ElicitAnswer::Accept { content: Map::new() }))
+                    CheckedResponse::Answer(to_json(&ElicitAnswer::Accept { content: Map::new() }))
                 }
-                "accept" => match fit_form(request, answer.content.as_deref()) {
-                    Ok(content) => Fit::Answer(to_json(&ElicitAnswer::Accept { content })),
-                    Err(problem) => Fit::Misfit(problem),
+                "accept" => match check_form(request, answer.content.as_deref()) {
+                    Ok(content) => CheckedResponse::Answer(to_json(&ElicitAnswer::Accept { content })),
+                    Err(problem) => CheckedResponse::Misfit(problem),
                 },
-                _ => Fit::NoAnswer,
+                _ => CheckedResponse::NoAnswer,
             }
         }
         InputKind::Sampling => has_members(response, &["role", "content", "model"]),
@@ -117,10 +123,12 @@ pub(crate) fn fit(request: &InputRequest, response: &Json) -> Fit {
     }
 }
 
-fn has_members(response: &Json, members: &[&str]) -> Fit {
+fn has_members(response: &Json, members: &[&str]) -> CheckedResponse {
     match response.decode::<BTreeMap<String, &RawValue>>() {
-        Ok(object) if members.iter().all(|member| object.contains_key(*member)) => Fit::Answer(response.clone()),
-        _ => Fit::NoAnswer,
+        Ok(object) if members.iter().all(|member| object.contains_key(*member)) => {
+            CheckedResponse::Answer(response.clone())
+        }
+        _ => CheckedResponse::NoAnswer,
     }
 }
 
@@ -150,12 +158,12 @@ impl InputRequest {
     }
 }
 
-fn fit_form(request: &InputRequest, content: Option<&RawValue>) -> Result<Map<String, Value>, String> {
-    const NO_FORM: &str = "The answer is no form.";
+fn check_form(request: &InputRequest, content: Option<&RawValue>) -> Result<Map<String, Value>, String> {
+    const NO_FORM: &str = "The answer is not a form.";
     let content = match content.map(|content| serde_json::from_str(content.get())) {
         None | Some(Ok(Value::Null)) => Value::Object(Map::new()),
         Some(Ok(content)) => content,
-        // Such as a number that no machine holds.
+        // Such as a number out of every range.
         Some(Err(_)) => return Err(NO_FORM.to_owned()),
     };
     let schema = request
@@ -165,8 +173,8 @@ fn fit_form(request: &InputRequest, content: Option<&RawValue>) -> Result<Map<St
         .and_then(|request| request.params.requested_schema)
         .and_then(|schema| FormSchema::parse(schema.get()).ok());
     match schema {
-        // The schema was checked before the question was published, so this is a record that somebody edited: the body
-        // decodes the content itself and has the last word.
+        // The schema was checked before the question was published, so this record was edited by hand: the body decodes the
+        // content itself and decides.
         None => match content {
             Value::Object(content) => Ok(content),
             _ => Err(NO_FORM.to_owned()),

@@ -1,10 +1,10 @@
 //! Durations as people write them in attributes and configuration.
 //!
 //! Two spellings are read: ISO 8601 (`PT1H30M`, `P1D`, `P2W`), known by its leading `P`, and the human form of the
-//! `humantime` crate (`1h 30m`, `300ms`). The grammars are those of [`jiff`] and [`humantime`]; what is decided here is
-//! what a task may do with the result:
+//! `humantime` crate (`1h 30m`, `300ms`). The grammars are those of [`jiff`] and [`humantime`]; this module adds the
+//! rules of tasks:
 //!
-//! | written | stance |
+//! | written | result |
 //! |---|---|
 //! | `PT1H`, `pt1h` | one hour; ISO designators are read in either case |
 //! | `PT0.5S`, `PT0,5S`, `0.5s` | 500 ms; ISO 8601 allows both decimal signs, on the last unit only |
@@ -30,10 +30,10 @@ use jiff::fmt::temporal::{SpanParser, SpanPrinter};
 /// reader keeps exact, so neither `ttlMs` nor a deadline can be rounded on its way to a client.
 pub const MAX_DURATION: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 
-/// The longest poll interval: one day. A client that is told to look less often than that has been told to forget.
+/// The longest poll interval: one day. A client that polls less often has in effect given the task up.
 pub const MAX_POLL_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The longest grace: a client waits for it with its request open, and the usual time-out of a request is a minute.
+/// The longest grace: the client waits with its request open, and requests usually time out after a minute.
 pub const MAX_GRACE: Duration = Duration::from_secs(30);
 
 /// The shortest duration any setting takes, and the unit all of them are whole multiples of.
@@ -44,11 +44,11 @@ const ACCEPTED: &str =
 
 /// Why a text was refused as a duration.
 ///
-/// Each one's `Display` quotes the value as it was written, but for blanks around it, says what is wrong with it and what is accepted.
+/// The message quotes the value without the blanks around it, says what is wrong and what is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurationError {
-    /// The text is in neither spelling, or holds a number no duration can have.
+    /// The text is in neither spelling, or holds a number out of range.
     #[error("`{value}` is not a duration: {reason}; {ACCEPTED}")]
     #[non_exhaustive]
     Malformed {
@@ -91,7 +91,7 @@ pub enum DurationError {
         /// The longest accepted, in the ISO form of [`format_iso`].
         max: String,
     },
-    /// The poll interval is longer than the task lives, so nobody who keeps to it would see the result.
+    /// The poll interval is longer than the ttl, so a client that keeps to it would not see the result.
     #[error("the poll interval `{poll}` is longer than the ttl `{ttl}`; choose a poll interval of at most the ttl")]
     #[non_exhaustive]
     PollBeyondTtl {
@@ -168,7 +168,7 @@ pub fn format_iso(duration: Duration) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Ttl {
-    /// Until somebody deletes it; `ttlMs` is null.
+    /// Until it is deleted; `ttlMs` is null.
     Unlimited,
     /// Whole milliseconds, at least one and at most [`MAX_DURATION`].
     #[non_exhaustive]
@@ -276,7 +276,7 @@ impl PollInterval {
     }
 }
 
-/// No human form begins with `p`, so one letter decides, and the error is that of the spelling that was meant.
+/// No human form begins with `p`, so the first letter tells which parser's error to show.
 fn is_iso(text: &str) -> bool {
     text.strip_prefix(['+', '-']).unwrap_or(text).starts_with(['P', 'p'])
 }
@@ -302,7 +302,7 @@ fn parse_iso(text: &str) -> Result<Duration, DurationError> {
 }
 
 fn parse_human(text: &str) -> Result<Duration, DurationError> {
-    // humantime gives months and years a mean length, and the result does not tell that it did.
+    // humantime replaces months and years by a mean length, which the result does not show.
     for word in text.split(|c: char| !c.is_alphabetic()) {
         let unit = match word {
             "M" | "month" | "months" => "months",
@@ -337,7 +337,7 @@ fn check_range(text: &str, duration: Duration, max: Duration) -> Result<Duration
     Ok(duration)
 }
 
-/// Exact for every duration in range; saturates instead of wrapping should one ever not be.
+/// Exact for every duration in range; saturates beyond.
 pub(crate) fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -350,7 +350,7 @@ mod tests {
     const DAY: u64 = 24 * HOUR;
 
     /// The name of the error's variant, or the milliseconds.
-    fn stance(text: &str) -> Result<u64, &'static str> {
+    fn parsed(text: &str) -> Result<u64, &'static str> {
         parse_duration(text).map(whole_millis).map_err(|error| {
             assert!(error.to_string().contains(text.trim()), "{error} does not quote {text}");
             match error {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn every_iso_spelling_has_one_stance() {
+    fn every_iso_spelling_has_one_result() {
         let table = [
             ("PT1H", Ok(HOUR)),
             ("pt1h", Ok(HOUR)),
@@ -406,12 +406,12 @@ mod tests {
             ("PT0.0000000001S", Err("malformed")),
         ];
         for (text, expected) in table {
-            assert_eq!(stance(text), expected, "{text}");
+            assert_eq!(parsed(text), expected, "{text}");
         }
     }
 
     #[test]
-    fn every_human_spelling_has_one_stance() {
+    fn every_human_spelling_has_one_result() {
         let table = [
             ("1h 30m", Ok(HOUR * 3 / 2)),
             ("1h30m", Ok(HOUR * 3 / 2)),
@@ -436,7 +436,7 @@ mod tests {
             ("3651d", Err("too long")),
         ];
         for (text, expected) in table {
-            assert_eq!(stance(text), expected, "{text}");
+            assert_eq!(parsed(text), expected, "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 //! A form is the `requestedSchema` of MCP 2026-07-28 (`client/elicitation`, "Requested Schema"): a flat object whose
 //! properties are strings, numbers, integers, booleans, one choice out of several, or several. [`FormSchema::parse`]
 //! takes what `PrimitiveSchemaDefinition` of `schema.ts` lists and refuses everything else, `pattern` and
-//! `exclusiveMinimum` included: clients know nothing of it, so a user would be asked again for a rule never shown. Three
+//! `exclusiveMinimum` included: clients do not show such a rule, so a user would be asked again without knowing why. Three
 //! kinds of keyword that constrain nothing are let through besides: `$comment`, `examples` and everything that starts
 //! with `x-`.
 //!
@@ -17,20 +17,20 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use check::Kind;
+use check::FieldKind;
 
 /// Why a schema was refused as a form. This is the author's mistake, never the user's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormError {
-    /// The text is not JSON, or the schema as a whole is no form.
+    /// The text is not JSON, or the schema as a whole is not a form.
     #[error("this is not the schema of an elicitation form: {problem}")]
     #[non_exhaustive]
     Form {
         /// What is wrong, and what is accepted where that helps.
         problem: String,
     },
-    /// One field is nothing a form can ask for.
+    /// One field is of a kind that a form cannot ask for.
     #[error("the field `{field}` does not fit an elicitation form: {problem}")]
     #[non_exhaustive]
     Field {
@@ -89,7 +89,7 @@ struct Field {
     name: String,
     title: Option<String>,
     required: bool,
-    kind: Kind,
+    kind: FieldKind,
 }
 
 impl FormSchema {
@@ -126,7 +126,7 @@ impl FormSchema {
             Value::Object(members) => members,
             Value::Null => &empty,
             other => {
-                let reason = format!("must be an object of fields, not {}", check::shown(other));
+                let reason = format!("must be an object of fields, not {}", check::describe_value(other));
                 return Err(vec![FieldError {
                     field: String::new(),
                     label: "the answer".to_owned(),

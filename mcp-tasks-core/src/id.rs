@@ -28,7 +28,7 @@ impl TaskId {
         Self(format!("{:032x}", u128::from_be_bytes(entropy)).into())
     }
 
-    /// An id that came from a client or a store. Nothing is checked: an id nobody issued is simply not found.
+    /// An id that came from a client or a store. Nothing is checked: an unknown id is simply not found.
     #[must_use]
     pub fn new(id: &str) -> Self {
         Self(id.into())

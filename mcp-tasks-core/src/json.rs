@@ -37,8 +37,8 @@ impl Json {
         self.0.get()
     }
 
-    /// Whether it is an object. To be asked before a struct is decoded that stands for one: derived decoders take an
-    /// array of the members' values too.
+    /// Whether it is an object. Check it before a struct is decoded, because derived decoders also accept an array of the
+    /// values of its members.
     pub(crate) fn is_object(&self) -> bool {
         // The text of a raw value begins with the value.
         self.get().starts_with('{')
@@ -86,7 +86,12 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Reads a value of ours that is kept as text, without copying the text where the format has it in one piece.
+/// The JSON of a type of this crate: maps with string keys and scalars, which always have one.
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Json {
+    Json::of(value).unwrap_or_else(|_| Json::from(RawValue::NULL.to_owned()))
+}
+
+/// Reads a value of this crate that is kept as text, without copying the text where the format has it in one piece.
 pub(crate) fn deserialize_text<'de, D, T, E>(
     deserializer: D,
     expected: &'static str,

@@ -11,11 +11,13 @@ use crate::Json;
 
 mod cursor;
 mod fingerprint;
+mod input_request;
 mod mismatch;
 mod question;
 
 pub use cursor::Cursor;
 pub use fingerprint::{Fingerprint, InvalidFingerprint, canonical_json};
+pub use input_request::InputRequest;
 pub use mismatch::{Divergence, Mismatch};
 pub(crate) use question::base_key;
 pub use question::{Asked, Fault, Looked, MAX_BYTES, MAX_ENTRIES, Question, Slept, Suspension};

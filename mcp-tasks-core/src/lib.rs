@@ -1,7 +1,7 @@
 //! The machine inside `mcp-tasks`: what a task is, how its body is replayed, and what a store of tasks promises.
 //!
 //! **Who depends on this crate:** authors of a task store. Authors of tools and servers depend on `mcp-tasks`, which
-//! re-exports what they need; nobody depends on `mcp-tasks-macros` directly.
+//! re-exports what they need. No crate but `mcp-tasks` depends on `mcp-tasks-macros`.
 //!
 //! # Who does what
 //!
@@ -60,11 +60,11 @@ pub use self::{
     id::{TaskId, WriteId},
     json::Json,
     ledger::{
-        Asked, Cursor, Divergence, Entry, EntryKind, Fault, Fingerprint, InputKind, Ledger, Looked, Mismatch, Question,
-        Slept, Suspension,
+        Asked, Cursor, Divergence, Entry, EntryKind, Fault, Fingerprint, InputKind, InputRequest, Ledger, Looked,
+        Mismatch, Question, Slept, Suspension,
     },
     principal::Principal,
-    record::{Execution, FORMAT, Idle, InputRequest, RecordError, TaskRecord, TaskStatus, TraceContext},
+    record::{Execution, FORMAT, Idle, RecordError, TaskRecord, TaskStatus, TraceContext},
     store::{
         CasBackend, CasStore, ChangeFeed, ChangeHub, ChangeStream, ExpiredLeases, MemoryStore, Mutation, StoreError,
         StoreFuture, Sweep, TaskChange, TaskStore, Updated,

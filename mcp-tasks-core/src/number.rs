@@ -1,31 +1,31 @@
-//! What a JSON number is worth, whatever features `serde_json` was built with.
+//! The value of a JSON number, the same with every feature set of `serde_json`.
 
 use std::cmp::Ordering;
 
 use serde_json::Number;
 
-/// A JSON number, read from its text, because under `arbitrary_precision` the text is all there is.
+/// A JSON number, read from its text, because `arbitrary_precision` keeps nothing else.
 ///
 /// What is written as an integer and fits `i64` or `u64` is exact; everything else is the nearest double. Without
 /// `arbitrary_precision` that is what the parser keeps, so the answer is the same with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Exact {
+pub(crate) enum ExactNumber {
     /// Between `i64::MIN` and `u64::MAX`.
     Integer(i128),
     /// Finite.
     Double(f64),
-    /// Beyond every double, such as `1e400`; without `arbitrary_precision` it does not parse.
-    Beyond,
+    /// OutOfRange every double, such as `1e400`; without `arbitrary_precision` it does not parse.
+    OutOfRange,
 }
 
-impl Exact {
+impl ExactNumber {
     pub(crate) fn of(number: &Number) -> Self {
         let text = number.to_string();
         match text.parse::<i128>() {
             Ok(integer) if is_json_integer(integer) => Self::Integer(integer),
             _ => match text.parse::<f64>() {
                 Ok(double) if double.is_finite() => Self::Double(double),
-                _ => Self::Beyond,
+                _ => Self::OutOfRange,
             },
         }
     }
@@ -41,14 +41,14 @@ impl Exact {
         }
     }
 
-    /// Which of two is larger, without rounding an integer to a double; `None` if either is [`Exact::Beyond`].
+    /// Which of two is larger, without rounding an integer to a double; `None` if either is [`ExactNumber::OutOfRange`].
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Integer(a), Self::Integer(b)) => Some(a.cmp(&b)),
             (Self::Double(a), Self::Double(b)) => a.partial_cmp(&b),
             (Self::Integer(a), Self::Double(b)) => integer_with_double(a, b),
             (Self::Double(a), Self::Integer(b)) => integer_with_double(b, a).map(Ordering::reverse),
-            (Self::Beyond, _) | (_, Self::Beyond) => None,
+            (Self::OutOfRange, _) | (_, Self::OutOfRange) => None,
         }
     }
 }
@@ -66,7 +66,7 @@ fn integer_with_double(integer: i128, double: f64) -> Option<Ordering> {
     }
 }
 
-/// The number for an integer that [`Exact`] gave.
+/// The number for an integer that [`ExactNumber`] gave.
 pub(crate) fn from_integer(integer: i128) -> Option<Number> {
     match u64::try_from(integer) {
         Ok(integer) => Some(integer.into()),
@@ -78,8 +78,8 @@ pub(crate) fn from_integer(integer: i128) -> Option<Number> {
 mod tests {
     use super::*;
 
-    fn exact(text: &str) -> Exact {
-        Exact::of(&serde_json::from_str(text).unwrap())
+    fn exact(text: &str) -> ExactNumber {
+        ExactNumber::of(&serde_json::from_str(text).unwrap())
     }
 
     #[test]
@@ -131,6 +131,6 @@ mod tests {
             }
         }
         assert_eq!(exact("1.0").compare(exact("1")), Some(Ordering::Equal));
-        assert_eq!(Exact::Beyond.compare(exact("1")), None);
+        assert_eq!(ExactNumber::OutOfRange.compare(exact("1")), None);
     }
 }

@@ -3,7 +3,7 @@
 //! A [`Template`] is parsed once, where the text stands, and resolved when the values are known. Parsing sees every
 //! mistake of spelling, so for a literal in an attribute that is compile time.
 //!
-//! | written | stance |
+//! | written | result |
 //! |---|---|
 //! | `${T}` | the value of `T`; without one it is an error |
 //! | `${T:PT5M}` | the value of `T`, or `PT5M`; a default runs to the next `}` and may hold `:` |
@@ -187,7 +187,7 @@ impl Template {
 
 /// The environment variable a key is read from: upper case, everything else than ASCII letters and digits is `_`.
 ///
-/// Two keys may map to one name; whoever reads the environment has to refuse that.
+/// Two keys may map to one name; a reader of the environment has to refuse that.
 ///
 /// ```
 /// use mcp_tasks_core::placeholder::env_name;

@@ -1,4 +1,4 @@
-//! Whom a task belongs to.
+//! The owner of a task.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::Json;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Principal {
-    /// Who vouches for the subject, such as the `iss` claim of a token. The same subject from another issuer is
-    /// somebody else.
+    /// The authority that issued the identity, such as the `iss` claim of a token. The same subject of another issuer is
+    /// another principal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<Arc<str>>,
     /// Who the caller is, such as the `sub` claim of a token.
@@ -38,7 +38,7 @@ impl Principal {
         }
     }
 
-    /// Sets who vouches for the subject.
+    /// Sets the issuer.
     #[must_use]
     pub fn with_issuer(mut self, issuer: impl Into<Arc<str>>) -> Self {
         self.issuer = Some(issuer.into());
@@ -68,7 +68,7 @@ impl Principal {
         claims.get(name)?.decode().ok()
     }
 
-    /// Whether `caller` may touch what belongs to `owner`: equality of issuer and subject, nobody to nobody included.
+    /// Whether `caller` owns what belongs to `owner`: issuer and subject are equal, or both are anonymous.
     ///
     /// ```
     /// use mcp_tasks_core::Principal;

@@ -1,4 +1,4 @@
-//! The record of a task: all there is of it between two executions.
+//! The record of a task: all that is kept of it between two executions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use crate::duration::whole_millis as millis;
-use crate::{ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal, TaskId, Timestamp, WriteId};
+use crate::{ClientCapabilities, Fingerprint, InputRequest, Json, Ledger, Principal, TaskId, Timestamp, WriteId};
 
 /// The newest format this release reads and writes. A change that an older reader would misread raises it.
 ///
@@ -16,7 +16,7 @@ use crate::{ClientCapabilities, Fingerprint, InputKind, Json, Ledger, Principal,
 /// | format | for |
 /// |---|---|
 /// | 1 | every record that is not of another format |
-/// | 2 | a task that works and that nobody runs ([`Execution::idle`]): an earlier release would take it for one whose node died, and fail it |
+/// | 2 | a working task that no node runs ([`Execution::idle`]): an earlier release would read it as one whose node died, and fail it |
 pub const FORMAT: u32 = 2;
 
 /// The format of a record in which nothing is newer.
@@ -59,66 +59,20 @@ impl TaskStatus {
     }
 }
 
-/// A question that waits for its answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InputRequest {
-    /// Which call on the context asked it.
-    pub ordinal: u32,
-    /// The key it is published under, unique over the task's life.
-    pub key: Box<str>,
-    /// What it asks of the client.
-    pub kind: InputKind,
-    /// The hash of what the body asked.
-    pub fingerprint: Fingerprint,
-    /// The request as it goes to the client: `method` and `params`.
-    pub request: Json,
-    /// The request as the body put it, where `request` says in front of it why an earlier answer did not fit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub original: Option<Json>,
-    /// How many calls the body had made when the task was parked.
-    pub issued: u32,
-    /// How many answers to it did not fit.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub misfits: u32,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-impl InputRequest {
-    /// A question asked for the first time.
-    #[must_use]
-    pub const fn new(ordinal: u32, key: Box<str>, kind: InputKind, fingerprint: Fingerprint, request: Json) -> Self {
-        Self {
-            ordinal,
-            key,
-            kind,
-            fingerprint,
-            request,
-            original: None,
-            issued: 0,
-            misfits: 0,
-        }
-    }
-}
-
-/// Why nobody runs a task that works, though no node died.
+/// Why no node runs a working task, though no node died.
 ///
-/// From its [`lease_until`](Execution::lease_until) on, whichever node comes by first [claims](TaskRecord::claimed) it.
+/// From its [`lease_until`](Execution::lease_until) on, any node may [claim](TaskRecord::claimed) it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Idle {
     /// The body waits until an instant, and needs no process until then.
     Asleep,
-    /// It is for any node that has its tool, and none has taken it on yet.
+    /// Any node that has its tool may claim it, and none has yet.
     Unclaimed,
 }
 
-/// Who runs the task, and since which resumption.
+/// Which node runs the task, and in which execution.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -126,14 +80,14 @@ pub struct Execution {
     /// Counts executions from 1; 0 before the first. Every write of an execution names the epoch it was started with and
     /// changes nothing once the record has moved on to another.
     pub epoch: u64,
-    /// The node that runs it; absent when nobody does.
+    /// The node that runs it; absent when none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Arc<str>>,
-    /// The last instant at which nobody else may take it on: until then its node vouches for it, or it is
+    /// The last instant at which no other node may claim it: until then its node holds the lease, or it is
     /// [idle](Self::idle).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,
-    /// Why nobody runs it; absent while somebody does, and where none has to.
+    /// Why no node runs it; absent while one does, and where none has to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
 }
@@ -185,7 +139,7 @@ pub struct TaskRecord {
     pub input_schema: Option<Fingerprint>,
     /// The arguments of the call: a JSON object.
     pub arguments: Json,
-    /// Whom the task belongs to; absent where callers are anonymous.
+    /// The owner; absent where callers are anonymous.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Arc<Principal>>,
     /// What the client of the request that triggered the present execution can be asked.
@@ -210,7 +164,7 @@ pub struct TaskRecord {
     pub ttl_ms: Option<u64>,
     /// How often clients should poll, in milliseconds.
     pub poll_interval_ms: u64,
-    /// What the body was told so far. Empty once the task is terminal.
+    /// The answers and results that the body has got so far. Empty once the task is terminal.
     #[serde(default, skip_serializing_if = "Ledger::is_empty")]
     pub ledger: Ledger,
     /// The questions that wait for an answer.
@@ -222,7 +176,7 @@ pub struct TaskRecord {
     /// The JSON-RPC error of a failed task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Json>,
-    /// Who runs it.
+    /// Which node runs it.
     pub execution: Execution,
     /// Counts the writes from 1; stamped by the store.
     pub version: u64,
@@ -239,11 +193,12 @@ pub enum RecordError {
     #[error(
         "the record is of format {found}, and this release reads formats up to {FORMAT}: upgrade this node, the record was left as it is"
     )]
+    #[non_exhaustive]
     NewerFormat {
         /// The format it is in.
         found: u32,
     },
-    /// It is no record.
+    /// It is not a record.
     #[error("the record cannot be read")]
     Corrupt(#[source] serde_json::Error),
 }
@@ -294,7 +249,7 @@ impl TaskRecord {
         }
     }
 
-    /// Sets who runs the task, or why nobody does, and the format that takes.
+    /// Sets which node runs the task, or why none does, and the format that this needs.
     pub(crate) fn set_execution(&mut self, execution: Execution) {
         self.format = match execution.idle {
             None => FIRST_FORMAT,
@@ -328,7 +283,7 @@ impl TaskRecord {
     ///
     /// # Errors
     /// [`RecordError::NewerFormat`] for a record of a later release, [`RecordError::Corrupt`] for anything else that is
-    /// no record.
+    /// not a record.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
         #[derive(Deserialize)]
         struct Probe {
@@ -350,7 +305,7 @@ impl TaskRecord {
     /// Reads a stored record from bytes.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json); [`RecordError::Corrupt`] for what is no text.
+    /// As [`from_json`](Self::from_json); [`RecordError::Corrupt`] for bytes that are not UTF-8.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
         let text = std::str::from_utf8(bytes).map_err(|error| RecordError::Corrupt(serde::de::Error::custom(error)))?;
         Self::from_json(text)

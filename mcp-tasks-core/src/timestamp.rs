@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Json;
 use crate::duration::whole_millis;
-use crate::json::deserialize_text;
+use crate::json::{deserialize_text, to_json};
 
 /// The last millisecond that RFC 3339 can spell (9999-12-31T23:59:59.999Z).
 const MAX_MILLIS: u64 = 253_402_300_799_999;
@@ -59,7 +59,7 @@ impl Timestamp {
 
     /// The instant as JSON.
     pub(crate) fn to_json(self) -> Json {
-        crate::answer::to_json(&self)
+        to_json(&self)
     }
 
     fn to_system_time(self) -> SystemTime {
@@ -93,9 +93,9 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// Text that is no RFC 3339 instant in UTC.
+/// Text that is not an RFC 3339 instant in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no instant in UTC such as 2026-07-28T00:00:00.000Z")]
+#[error("{text:?} is not an instant in UTC such as 2026-07-28T00:00:00.000Z")]
 #[non_exhaustive]
 pub struct TimestampError {
     /// The text that was refused.

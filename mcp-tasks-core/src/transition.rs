@@ -48,17 +48,17 @@ impl Report {
     }
 }
 
-/// How long before the present the lease of a task ends that is for any node: the clock of the node that takes it on may be
-/// behind by as much, and the oldest of such tasks is still the first to be found.
-const OFFERED_BEFORE: Duration = Duration::from_secs(60);
+/// How far in the past the lease of a claimable task ends: the clock of the node that claims it may be behind by as much, and
+/// the oldest such task is still found first.
+const BACKDATED_BY: Duration = Duration::from_secs(60);
 
-/// Who takes over the execution that a change starts.
+/// The node that runs the execution which a change starts.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Claim {
     /// The node.
     pub node: Arc<str>,
-    /// Until when it vouches for the execution.
+    /// Until when it holds the lease.
     pub lease_until: Timestamp,
 }
 
@@ -78,8 +78,8 @@ impl TaskRecord {
         self.status == TaskStatus::Working && self.execution.idle.is_none() && self.execution.epoch == epoch
     }
 
-    /// Whether the task works, and at `now` nobody does so or vouches for it: the lease of the node that ran it is over,
-    /// or it was [idle](Execution::idle) and its time has come. [`claimed`](Self::claimed) takes it on.
+    /// Whether the task is working and at `now` no node holds its lease: the lease of the node that ran it is over, or it
+    /// was [idle](Execution::idle) and its time has come. A node may [claim](Self::claimed) it.
     #[must_use]
     pub fn is_abandoned(&self, now: Timestamp) -> bool {
         self.status == TaskStatus::Working && self.execution.lease_until.is_some_and(|until| now > until)
@@ -94,15 +94,15 @@ impl TaskRecord {
         Change::write(next)
     }
 
-    /// Whether a report is above the highest progress so far; a replay repeats lower ones. What is no number at all has
-    /// no place in JSON and would bar every report after it.
-    fn is_news(&self, report: &Report) -> bool {
+    /// Whether a report is above the highest progress so far; a replay repeats lower ones. A number that is not finite
+    /// has no JSON form, and every later report would be below it.
+    fn is_above_highest(&self, report: &Report) -> bool {
         report.progress.is_finite() && self.progress.is_none_or(|highest| report.progress > highest)
     }
 
-    /// Takes over a report if it is news. Returns whether a client can see a difference.
-    fn take_report(&mut self, report: Option<&Report>) -> bool {
-        let Some(report) = report.filter(|report| self.is_news(report)) else {
+    /// Applies a report if it is above the highest. Returns whether a client can see a difference.
+    fn apply_report(&mut self, report: Option<&Report>) -> bool {
+        let Some(report) = report.filter(|report| self.is_above_highest(report)) else {
             return false;
         };
         self.progress = Some(report.progress);
@@ -116,11 +116,11 @@ impl TaskRecord {
         self.last_updated_at = self.last_updated_at.max(now);
         self.ledger = Ledger::default();
         self.open = Vec::new();
-        self.let_go(None, None);
+        self.leave_idle(None, None);
     }
 
-    /// Nobody runs the task any more.
-    fn let_go(&mut self, idle: Option<Idle>, lease_until: Option<Timestamp>) {
+    /// No node runs the task any more.
+    fn leave_idle(&mut self, idle: Option<Idle>, lease_until: Option<Timestamp>) {
         self.set_execution(Execution {
             epoch: self.execution.epoch,
             node: None,
@@ -129,24 +129,24 @@ impl TaskRecord {
         });
     }
 
-    /// The task is any node's to take on, from now on.
-    fn offer(&mut self, now: Timestamp) {
-        let before = u64::try_from(OFFERED_BEFORE.as_millis()).unwrap_or_default();
+    /// From now on any node may claim the task.
+    fn make_claimable(&mut self, now: Timestamp) {
+        let before = u64::try_from(BACKDATED_BY.as_millis()).unwrap_or_default();
         let until = Timestamp::from_millis(now.as_millis().saturating_sub(before));
-        self.let_go(Some(Idle::Unclaimed), Some(until));
+        self.leave_idle(Some(Idle::Unclaimed), Some(until));
     }
 
-    /// The record of a new task that whichever node has its tool takes on: nobody runs it until one has
+    /// The record of a new task that any node with its tool may claim: none runs it until one has
     /// [claimed](Self::claimed) it.
     #[must_use]
     pub fn unclaimed(mut self) -> Self {
         self.execution.epoch = 0;
-        self.offer(self.created_at);
+        self.make_claimable(self.created_at);
         self
     }
 
-    /// A new execution, which `claim` names, fences off the ones before.
-    fn taken_on(&mut self, claim: &Claim) {
+    /// Begins a new execution on the node of `claim`, which fences off the executions before.
+    fn begin_execution(&mut self, claim: &Claim) {
         self.set_execution(Execution {
             epoch: self.execution.epoch.saturating_add(1),
             node: Some(claim.node.clone()),
@@ -160,7 +160,7 @@ impl TaskRecord {
     pub fn journaled(&self, epoch: u64, now: Timestamp, ledger: &Ledger, report: Option<&Report>) -> Change {
         self.fenced(epoch, |next| {
             next.ledger = ledger.clone();
-            if next.take_report(report) {
+            if next.apply_report(report) {
                 next.last_updated_at = next.last_updated_at.max(now);
             }
         })
@@ -169,11 +169,11 @@ impl TaskRecord {
     /// The execution reports progress.
     #[must_use]
     pub fn progressed(&self, epoch: u64, now: Timestamp, report: &Report) -> Change {
-        if !self.is_news(report) {
+        if !self.is_above_highest(report) {
             return Change::Keep;
         }
         self.fenced(epoch, |next| {
-            if next.take_report(Some(report)) {
+            if next.apply_report(Some(report)) {
                 next.last_updated_at = next.last_updated_at.max(now);
             }
         })
@@ -187,17 +187,17 @@ impl TaskRecord {
             return Change::Keep;
         }
         self.fenced(epoch, |next| {
-            next.take_report(report);
+            next.apply_report(report);
             next.status = TaskStatus::InputRequired;
             next.ledger = suspension.ledger.clone();
             next.open = suspension.open.clone();
-            next.let_go(None, None);
+            next.leave_idle(None, None);
             next.last_updated_at = next.last_updated_at.max(now);
         })
     }
 
     /// The execution ends because its body waits until `wake`: the task works on, and no process is needed until then.
-    /// At `wake` whoever comes by [claims](Self::claimed) it. Clients see no difference, unless a report goes along.
+    /// At `wake` a node [claims](Self::claimed) it. Clients see no difference, unless a report goes along.
     #[must_use]
     pub fn slept(
         &self,
@@ -209,12 +209,12 @@ impl TaskRecord {
     ) -> Change {
         self.fenced(epoch, |next| {
             next.ledger = ledger.clone();
-            if next.take_report(report) {
+            if next.apply_report(report) {
                 next.last_updated_at = next.last_updated_at.max(now);
             }
-            // At the end of a lease itself it still holds, and at `wake` the wait is over.
+            // A lease still holds at its last instant, and at `wake` the wait is over.
             let last = Timestamp::from_millis(wake.as_millis().saturating_sub(1));
-            next.let_go(Some(Idle::Asleep), Some(last));
+            next.leave_idle(Some(Idle::Asleep), Some(last));
         })
     }
 
@@ -222,7 +222,7 @@ impl TaskRecord {
     #[must_use]
     pub fn completed(&self, epoch: u64, now: Timestamp, result: &Json, report: Option<&Report>) -> Change {
         self.fenced(epoch, |next| {
-            next.take_report(report);
+            next.apply_report(report);
             next.end(TaskStatus::Completed, now);
             next.result = Some(result.clone());
         })
@@ -262,14 +262,14 @@ impl TaskRecord {
         })
     }
 
-    /// The execution's node vouches for it until `until`. Clients see no difference.
+    /// The execution's node holds the lease until `until`. Clients see no difference.
     #[must_use]
     pub fn renewed(&self, epoch: u64, until: Timestamp) -> Change {
         self.fenced(epoch, |next| next.execution.lease_until = Some(until))
     }
 
-    /// The execution's node stops before the work is done, and vouches for it no more: at `now` the task is abandoned, and
-    /// another node need not wait the lease out. A new epoch fences off whatever the node still tries. Clients see no
+    /// The execution's node stops before the work is done, and gives the lease back: at `now` the task is abandoned, and
+    /// another node need not wait for the end of the lease. A new epoch fences off later writes of this node. Clients see no
     /// difference.
     #[must_use]
     pub fn released(&self, epoch: u64, now: Timestamp) -> Change {
@@ -279,8 +279,8 @@ impl TaskRecord {
         })
     }
 
-    /// As [`released`](Self::released), before the execution has begun: the record names no node then, and whoever takes it
-    /// over does nothing twice.
+    /// As [`released`](Self::released), before the execution has begun: the record names no node then, and the next
+    /// execution does nothing twice.
     #[must_use]
     pub fn released_unbegun(&self, epoch: u64, now: Timestamp) -> Change {
         match self.released(epoch, now) {
@@ -292,15 +292,15 @@ impl TaskRecord {
         }
     }
 
-    /// A node takes on a task whose node let its lease run out, or whose time to be taken on has come: a new execution
-    /// that `claim` names, fencing off the one before. Clients see no difference.
+    /// A node claims a task whose lease has run out, or whose time to be claimed has come: a new execution on the node of
+    /// `claim` fences off the one before. Clients see no difference.
     #[must_use]
     pub fn claimed(&self, now: Timestamp, claim: &Claim) -> Change {
         if !self.is_abandoned(now) {
             return Change::Keep;
         }
         let mut next = self.clone();
-        next.taken_on(claim);
+        next.begin_execution(claim);
         Change::write(next)
     }
 
@@ -317,7 +317,7 @@ impl TaskRecord {
     /// The client answers. Answers to open questions are kept, everything else is ignored; when none is open any more
     /// the task works again, in a new execution that `claim` names, with `capabilities` in place of the earlier ones.
     ///
-    /// Only the write that flipped the status starts an execution: it returns a record that is `working`.
+    /// Only the write that changes the status starts an execution: it returns a record that is `working`.
     ///
     /// An accepted form that does not fit its schema is asked again under `<key>~2`, `<key>~3`, with the reason in
     /// front of the question; then the body is told. An entry that is no answer at all leaves its question open.
@@ -329,10 +329,10 @@ impl TaskRecord {
         capabilities: &ClientCapabilities,
         claim: &Claim,
     ) -> Change {
-        self.take_answers(now, responses, capabilities, Some(claim))
+        self.apply_answers(now, responses, capabilities, Some(claim))
     }
 
-    /// As [`answered`](Self::answered), and the task that works again is any node's to take on.
+    /// As [`answered`](Self::answered), and any node may claim the task that works again.
     #[must_use]
     pub fn answered_unclaimed(
         &self,
@@ -340,10 +340,10 @@ impl TaskRecord {
         responses: &BTreeMap<String, Json>,
         capabilities: &ClientCapabilities,
     ) -> Change {
-        self.take_answers(now, responses, capabilities, None)
+        self.apply_answers(now, responses, capabilities, None)
     }
 
-    fn take_answers(
+    fn apply_answers(
         &self,
         now: Timestamp,
         responses: &BTreeMap<String, Json>,
@@ -353,20 +353,20 @@ impl TaskRecord {
         if self.status != TaskStatus::InputRequired {
             return Change::Keep;
         }
-        let taken = Answers::take(&self.ledger, &self.open, responses);
-        if !taken.changed {
+        let answers = Answers::apply(&self.ledger, &self.open, responses);
+        if !answers.changed {
             return Change::Keep;
         }
         let mut next = self.clone();
-        next.ledger = taken.ledger;
-        next.open = taken.open;
+        next.ledger = answers.ledger;
+        next.open = answers.open;
         next.last_updated_at = next.last_updated_at.max(now);
         if next.open.is_empty() {
             next.status = TaskStatus::Working;
             next.client_capabilities = capabilities.clone();
             match claim {
-                Some(claim) => next.taken_on(claim),
-                None => next.offer(now),
+                Some(claim) => next.begin_execution(claim),
+                None => next.make_claimable(now),
             }
         }
         Change::write(next)

@@ -68,7 +68,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// What it says when nothing is configured; `None` if that depends on configuration.
+    /// The text when nothing is configured; `None` if that depends on configuration.
     pub(crate) fn value(&self) -> Option<String> {
         self.template.resolve(|_| None).ok()
     }
@@ -87,7 +87,7 @@ pub(crate) struct Attributes {
     pub(crate) required: bool,
     pub(crate) defer: bool,
     pub(crate) single_use: bool,
-    /// What becomes of a task whose node is gone, as the name of a variant.
+    /// What becomes of a task whose node died, as the name of a variant.
     pub(crate) on_crash: Option<&'static str>,
     pub(crate) read_only: Option<bool>,
     pub(crate) destructive: Option<bool>,
@@ -153,13 +153,13 @@ impl Attributes {
             "placement" => self.placement = text(key, meta, diag),
             "on_crash" => self.on_crash = on_crash(meta, diag),
             "version" => self.version = text(key, meta, diag),
-            "required" => self.required = truth(key, meta, diag).unwrap_or_default(),
-            "defer" => self.defer = truth(key, meta, diag).unwrap_or_default(),
-            "single_use" => self.single_use = truth(key, meta, diag).unwrap_or_default(),
-            "read_only" => self.read_only = truth(key, meta, diag),
-            "destructive" => self.destructive = truth(key, meta, diag),
-            "idempotent" => self.idempotent = truth(key, meta, diag),
-            "open_world" => self.open_world = truth(key, meta, diag),
+            "required" => self.required = flag(key, meta, diag).unwrap_or_default(),
+            "defer" => self.defer = flag(key, meta, diag).unwrap_or_default(),
+            "single_use" => self.single_use = flag(key, meta, diag).unwrap_or_default(),
+            "read_only" => self.read_only = flag(key, meta, diag),
+            "destructive" => self.destructive = flag(key, meta, diag),
+            "idempotent" => self.idempotent = flag(key, meta, diag),
+            "open_world" => self.open_world = flag(key, meta, diag),
             "guard" => self.guard = path(key, meta, diag),
             _ => {
                 if let Some(krate) = crate_path(meta, diag) {
@@ -201,10 +201,10 @@ fn known_key(kind: Kind, meta: &Meta, diag: &mut Diagnostics) -> Option<String> 
     }
 }
 
-/// The key that was meant, if one is near: it begins so, or a slip of the hand lies between for every three letters.
+/// The known key closest to what was written: one that begins with it, or within one typo for every three letters.
 fn nearest(written: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let written = written.to_ascii_lowercase();
-    // Less says too little to guess from.
+    // Shorter is too little to guess from.
     if written.len() < 3 {
         return None;
     }
@@ -219,7 +219,7 @@ fn nearest(written: &str, known: impl Iterator<Item = &'static str>) -> Option<&
         .map(|(_, key)| key)
 }
 
-/// What a text of this key looks like, for whoever wrote something else.
+/// What a text of this key looks like, for error messages.
 fn example(key: &str) -> &'static str {
     match key {
         "name" => "encode_video",
@@ -234,7 +234,7 @@ fn example(key: &str) -> &'static str {
     }
 }
 
-/// What stands behind the `=`, if anything does, without the invisible group that `macro_rules!` puts around what it was given.
+/// The value behind the `=`, without the invisible group that `macro_rules!` puts around its arguments.
 pub(crate) fn value(meta: &Meta) -> Option<&Expr> {
     let Meta::NameValue(pair) = meta else {
         return None;
@@ -258,7 +258,7 @@ fn text(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<Text> {
         diag.error(
             value_of(meta),
             format!(
-                "the value is a text that is written out, in quotes, as in `{key} = \"{}\"`",
+                "the value must be a string literal, as in `{key} = \"{}\"`",
                 example(key)
             ),
         );
@@ -276,7 +276,7 @@ fn text(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<Text> {
     }
 }
 
-fn truth(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<bool> {
+fn flag(key: &str, meta: &Meta, diag: &mut Diagnostics) -> Option<bool> {
     match (meta, literal(meta)) {
         (Meta::Path(_), _) => Some(true),
         (_, Some(Lit::Bool(truth))) => Some(truth.value),
@@ -328,7 +328,7 @@ pub(crate) fn crate_path(meta: &Meta, diag: &mut Diagnostics) -> Option<Path> {
     }
 }
 
-/// Where the mistake is, as closely as the shape allows.
+/// The tokens to report a mistake on: the value, or the whole key.
 fn value_of(meta: &Meta) -> TokenStream {
     value(meta).map_or_else(|| meta.to_token_stream(), ToTokens::to_token_stream)
 }

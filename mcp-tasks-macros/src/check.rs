@@ -80,7 +80,7 @@ fn signature(function: &ItemFn, diag: &mut Diagnostics) {
     } else if let Some(clause) = &signature.generics.where_clause {
         diag.error(
             clause,
-            "a tool has no generics, so there is nothing to bound; remove it",
+            "a tool has no generics, so there is nothing to bound; remove the `where` clause",
         );
     }
 }
@@ -143,7 +143,7 @@ fn returned(output: &ReturnType, diag: &mut Diagnostics) {
             ty,
             "the output schema needs the type that is returned; name it in place of `impl Trait`, and write `async fn` for a future",
         ),
-        Type::Never(_) => diag.error(ty, "a tool returns; write what"),
+        Type::Never(_) => diag.error(ty, "a tool returns; name the type that it returns"),
         _ => {}
     }
 }
@@ -151,7 +151,7 @@ fn returned(output: &ReturnType, diag: &mut Diagnostics) {
 /// The rule of the core specification, 2026-07-28, server/tools, "Tool Names".
 fn name(attributes: &Attributes, function: &ItemFn, diag: &mut Diagnostics) {
     const RULE: &str =
-        "is no name for a tool; a name is 1 to 128 of the letters A to Z and a to z, digits, `_`, `-` and `.`";
+        "is not a tool name; a name has 1 to 128 of the characters A to Z, a to z, 0 to 9, `_`, `-` and `.`";
     let fits = |name: &str| {
         (1..=128).contains(&name.len())
             && name
@@ -178,8 +178,8 @@ fn placement(attributes: &Attributes, diag: &mut Diagnostics) {
     match text.value().as_deref() {
         Some("any") if attributes.grace.is_some() => diag.error(
             &text.literal,
-            "with `grace` the node that accepts a call begins it at once, with `placement = \"any\"` whichever node takes it \
-             on; leave out one",
+            "with `grace` the node that accepts a call runs it at once, with `placement = \"any\"` any node may run it; leave \
+             out one",
         ),
         Some("any" | "local") | None => {}
         Some(_) => diag.error(

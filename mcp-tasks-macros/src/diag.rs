@@ -35,7 +35,7 @@ impl Diagnostics {
 impl Drop for Diagnostics {
     fn drop(&mut self) {
         if !self.finished && !std::thread::panicking() {
-            panic!("diagnostics were not looked at");
+            panic!("diagnostics were dropped without `finish`");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::diag::Diagnostics;
 use crate::fallback;
 use crate::item::{self, Parameter, Role};
 
-/// The whole way of one attribute.
+/// Expands one attribute.
 pub(crate) fn tool(kind: Kind, arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut diag = Diagnostics::default();
     let attributes = Attributes::read(kind, arguments, &mut diag);
@@ -52,8 +52,8 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         ReturnType::Default => parse_quote!(()),
         ReturnType::Type(_, ty) => (**ty).clone(),
     };
-    let (at_return, _) = ends(&returned, ident.span());
-    let at = moved(&private, at_return);
+    let (at_return, _) = first_and_last(&returned, ident.span());
+    let at = respanned(&private, at_return);
     let functions = quote_spanned!(at_return=> #at::Returned::<#returned>::new().functions());
 
     let handles = parameters
@@ -64,7 +64,7 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         let handle = handle_name(index);
         match &parameter.role {
             Role::Argument { name, description } => {
-                let description = option(description.as_deref());
+                let description = quoted_option(description.as_deref());
                 quote!(#handle.describe(__mcp_tasks_schema, #name, #description);)
             }
             Role::All(_) => quote!(#handle.describe(__mcp_tasks_schema, "", ::core::option::Option::None);),
@@ -72,8 +72,8 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         }
     });
     let check = parameters.iter().enumerate().filter_map(|(index, parameter)| {
-        let (handle, name) = (handle_name(index), argument(parameter)?);
-        Some(quote!(::core::mem::drop(#handle.take(__mcp_tasks_arguments, #name));))
+        let (handle, name) = (handle_name(index), argument_name(parameter)?);
+        Some(quote!(::core::mem::drop(#handle.decode(__mcp_tasks_arguments, #name));))
     });
     let call = call(&private, attributes, &function, parameters);
     let states = parameters
@@ -98,7 +98,7 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
         #[non_exhaustive]
         #visibility struct #ident {}
 
-        #[allow(deprecated)]
+        #[allow(deprecated, clippy::needless_update)]
         const _: () = {
             #(#handles)*
 
@@ -143,7 +143,7 @@ fn expand(kind: Kind, attributes: &Attributes, mut function: ItemFn, parameters:
     }
 }
 
-/// The constant with all that is done with a parameter, so that its bounds are checked in one place.
+/// The constant that describes and decodes a parameter, so that its bounds are checked in one place.
 fn handle(private: &TokenStream, index: usize, parameter: &Parameter) -> TokenStream {
     let name = handle_name(index);
     let (handle, ty, make) = match &parameter.role {
@@ -153,9 +153,9 @@ fn handle(private: &TokenStream, index: usize, parameter: &Parameter) -> TokenSt
         Role::Context | Role::Caller => return TokenStream::new(),
     };
     // From the first to the last token of the type, so that the whole of it is underlined.
-    let (start, end) = ends(ty, Span::call_site());
+    let (start, end) = first_and_last(ty, Span::call_site());
     let (handle, make) = (Ident::new(handle, start), Ident::new(make, end));
-    let (start_path, call) = (moved(private, start), quote_spanned!(end=> ::#make()));
+    let (start_path, call) = (respanned(private, start), quote_spanned!(end=> ::#make()));
     quote_spanned! {start=>
         const #name: #start_path::#handle<#ty> = #start_path::#handle::<#ty>#call;
     }
@@ -168,36 +168,36 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
         .iter()
         .enumerate()
         .map(|(index, parameter)| {
-            let (start, _) = ends(&parameter.ty, Span::call_site());
+            let (start, _) = first_and_last(&parameter.ty, Span::call_site());
             Ident::new(&format!("__mcp_tasks_value_{index}"), start)
         })
         .collect();
-    let mut take = Vec::new();
-    let mut taken = Vec::new();
-    let mut give = Vec::new();
+    let mut decoded = Vec::new();
+    let mut arguments = Vec::new();
+    let mut injected = Vec::new();
     for (index, parameter) in parameters.iter().enumerate() {
         let (value, handle) = (&values[index], handle_name(index));
         match &parameter.role {
-            Role::Context => give.push(unwrapped(value, &quote!(__mcp_tasks_invocation.context()))),
-            Role::Caller => give.push(quote!(let #value = __mcp_tasks_invocation.caller();)),
-            Role::State(_) => give.push(unwrapped(value, &quote!(#handle.get(&__mcp_tasks_invocation)))),
+            Role::Context => injected.push(unwrapped(value, &quote!(__mcp_tasks_invocation.context()))),
+            Role::Caller => injected.push(quote!(let #value = __mcp_tasks_invocation.caller();)),
+            Role::State(_) => injected.push(unwrapped(value, &quote!(#handle.get(&__mcp_tasks_invocation)))),
             Role::Argument { name, .. } => {
-                take.push(quote!(let #value = #handle.take(&mut __mcp_tasks_arguments, #name);));
-                taken.push(value);
+                decoded.push(quote!(let #value = #handle.decode(&mut __mcp_tasks_arguments, #name);));
+                arguments.push(value);
             }
             Role::All(_) => {
-                take.push(quote!(let #value = #handle.take(&mut __mcp_tasks_arguments, "");));
-                taken.push(value);
-                give.push(quote!(let #value = #private::Args(#value);));
+                decoded.push(quote!(let #value = #handle.decode(&mut __mcp_tasks_arguments, "");));
+                arguments.push(value);
+                injected.push(quote!(let #value = #private::Args(#value);));
             }
         }
     }
-    let tool = called(attributes, function);
-    let decode = (!taken.is_empty()).then(|| {
+    let tool = tool_name(attributes, function);
+    let decode = (!arguments.is_empty()).then(|| {
         quote! {
             let mut __mcp_tasks_arguments = __mcp_tasks_invocation.arguments();
-            #(#take)*
-            let (#(::core::option::Option::Some(#taken),)*) = (#(#taken,)*) else {
+            #(#decoded)*
+            let (#(::core::option::Option::Some(#arguments),)*) = (#(#arguments,)*) else {
                 return ::core::result::Result::Ok(#private::invalid_arguments(
                     #tool,
                     __mcp_tasks_arguments.problems(),
@@ -208,7 +208,7 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
     let run = if function.sig.asyncness.is_some() {
         quote!(let __mcp_tasks_outcome = #ident(#(#values),*).await;)
     } else {
-        let blocking = moved(&quote!(#private::blocking), located(ident.span()));
+        let blocking = respanned(&quote!(#private::blocking), located(ident.span()));
         unwrapped(
             &format_ident!("__mcp_tasks_outcome"),
             &quote!(#blocking(move || #ident(#(#values),*)).await),
@@ -216,10 +216,10 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
     };
     // A future that is not `Send` is an error here, so it is located at the function's name.
     let span = located(ident.span());
-    let boxed = moved(&quote!(#private::boxed), span);
+    let boxed = respanned(&quote!(#private::boxed), span);
     let body = quote! {
         #decode
-        #(#give)*
+        #(#injected)*
         #run
         __mcp_tasks_returned().convert(__mcp_tasks_outcome)
     };
@@ -252,9 +252,13 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
         Kind::Task => quote!(Task),
         Kind::Tool => quote!(Tool),
     };
-    let name = called(attributes, function);
+    let name = tool_name(attributes, function);
     let ident = &function.sig.ident;
-    let mut settings = Vec::new();
+    let mut fields = Vec::new();
+    let mut field = |key: &str, value: TokenStream| {
+        let key = format_ident!("{key}");
+        fields.push(quote!(#key: #value,));
+    };
     let texts: [(&str, &Option<Text>); 7] = [
         ("title", &attributes.title),
         ("description", &attributes.description),
@@ -265,27 +269,9 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
         ("version", &attributes.version),
     ];
     for (key, text) in texts {
-        if let Some(Text { literal, .. }) = text {
-            let with = format_ident!("with_{key}");
-            settings.push(quote!(.#with(#literal)));
-        }
+        field(key, quoted_option(text.as_ref().map(|text| &text.literal)));
     }
-    if let Some(doc) = item::docs(&function.attrs) {
-        settings.push(quote!(.with_doc(#doc)));
-    }
-    let flags = [
-        ("required", attributes.required),
-        ("defer", attributes.defer),
-        ("single_use", attributes.single_use),
-    ];
-    for (key, _) in flags.into_iter().filter(|(_, set)| *set) {
-        let with = format_ident!("with_{key}");
-        settings.push(quote!(.#with(true)));
-    }
-    if let Some(on_crash) = attributes.on_crash {
-        let on_crash = format_ident!("{on_crash}");
-        settings.push(quote!(.with_on_crash(#private::OnCrash::#on_crash)));
-    }
+    field("doc", quoted_option(item::docs(&function.attrs)));
     let hints = [
         ("read_only", attributes.read_only),
         ("destructive", attributes.destructive),
@@ -293,58 +279,65 @@ fn descriptor(kind: Kind, private: &TokenStream, attributes: &Attributes, functi
         ("open_world", attributes.open_world),
     ];
     for (key, hint) in hints {
-        if let Some(hint) = hint {
-            let with = format_ident!("with_{key}");
-            settings.push(quote!(.#with(#hint)));
-        }
+        field(key, quoted_option(hint));
     }
-    let mut guard_function = TokenStream::new();
-    if let Some(guard) = &attributes.guard {
-        let (span, _) = ends(guard, Span::call_site());
-        let private = moved(private, span);
-        guard_function = quote_spanned! {span=>
+    let flags = [
+        ("required", attributes.required),
+        ("defer", attributes.defer),
+        ("single_use", attributes.single_use),
+    ];
+    for (key, flag) in flags {
+        field(key, flag.to_token_stream());
+    }
+    if let Some(on_crash) = attributes.on_crash {
+        let on_crash = format_ident!("{on_crash}");
+        field("on_crash", quote!(#private::OnCrash::#on_crash));
+    }
+    let guard_function = attributes.guard.as_ref().map(|guard| {
+        field("guard", quoted_option(Some(quote!(__mcp_tasks_guard))));
+        let (span, _) = first_and_last(guard, Span::call_site());
+        let private = respanned(private, span);
+        quote_spanned! {span=>
             fn __mcp_tasks_guard<'a>(
                 __mcp_tasks_caller: &'a #private::Caller,
             ) -> #private::BoxFuture<'a, ::core::result::Result<(), #private::Denied>> {
                 #private::guarded(#guard, __mcp_tasks_caller)
             }
-        };
-        settings.push(quote!(.with_guard(__mcp_tasks_guard)));
-    }
+        }
+    });
     quote! {{
         #guard_function
 
-        #private::ToolDescriptor::new(
-            #private::ToolKind::#kind,
-            #name,
-            #private::ToolFunctions::new(
-                __mcp_tasks_input,
-                __mcp_tasks_output,
-                __mcp_tasks_check,
-                __mcp_tasks_call,
-            ),
-            #private::SourceLocation::new(
-                ::core::file!(),
-                ::core::line!(),
-                ::core::column!(),
-                ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#ident)),
-            ),
-        )
-        #(#settings)*
-        .with_states(__MCP_TASKS_STATES)
+        #private::ToolDescriptor {
+            kind: #private::ToolKind::#kind,
+            name: #name,
+            source: #private::SourceLocation {
+                file: ::core::file!(),
+                line: ::core::line!(),
+                column: ::core::column!(),
+                path: ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#ident)),
+            },
+            #(#fields)*
+            states: __MCP_TASKS_STATES,
+            input: __mcp_tasks_input,
+            output: __mcp_tasks_output,
+            check: __mcp_tasks_check,
+            call: __mcp_tasks_call,
+            ..#private::ToolDescriptor::EMPTY
+        }
     }}
 }
 
 /// The name of the tool as it is written.
-fn called(attributes: &Attributes, function: &ItemFn) -> LitStr {
+fn tool_name(attributes: &Attributes, function: &ItemFn) -> LitStr {
     match &attributes.name {
         Some(text) => text.literal.clone(),
         None => LitStr::new(&item::unraw(&function.sig.ident), function.sig.ident.span()),
     }
 }
 
-/// How an argument is called; empty for all in one.
-fn argument(parameter: &Parameter) -> Option<&str> {
+/// The name of an argument; empty for all in one.
+fn argument_name(parameter: &Parameter) -> Option<&str> {
     match &parameter.role {
         Role::Argument { name, .. } => Some(name),
         Role::All(_) => Some(""),
@@ -352,9 +345,9 @@ fn argument(parameter: &Parameter) -> Option<&str> {
     }
 }
 
-fn option(text: Option<&str>) -> TokenStream {
-    match text {
-        Some(text) => quote!(::core::option::Option::Some(#text)),
+fn quoted_option(value: Option<impl ToTokens>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
         None => quote!(::core::option::Option::None),
     }
 }
@@ -363,21 +356,21 @@ fn handle_name(index: usize) -> Ident {
     format_ident!("__MCP_TASKS_PARAMETER_{index}")
 }
 
-/// Where `span` is, but with names looked up as in a macro, so that lints take the code for what it is.
+/// The place of `span`, with names resolved as in a macro, so that lints see generated code.
 pub(crate) fn located(span: Span) -> Span {
     span.resolved_at(Span::mixed_site())
 }
 
-/// Where tokens begin and end; without tokens, `otherwise`.
-fn ends(tokens: &impl ToTokens, otherwise: Span) -> (Span, Span) {
+/// The spans of the first and the last token; without tokens, `otherwise`.
+fn first_and_last(tokens: &impl ToTokens, otherwise: Span) -> (Span, Span) {
     let spans: Vec<Span> = tokens.to_token_stream().into_iter().map(|token| token.span()).collect();
     let start = spans.first().copied().unwrap_or(otherwise);
     let end = spans.last().copied().unwrap_or(otherwise);
     (located(start), located(end))
 }
 
-/// The same tokens at another place: an error in a path is shown where the path begins.
-pub(crate) fn moved(tokens: &TokenStream, span: Span) -> TokenStream {
+/// The same tokens with another span: an error in a path is shown where the path begins.
+pub(crate) fn respanned(tokens: &TokenStream, span: Span) -> TokenStream {
     let each = tokens.clone().into_iter().map(|mut token| {
         token.set_span(span);
         token

@@ -27,7 +27,7 @@ pub(crate) fn strip_parameters(function: &mut ItemFn) {
 /// The function as it is, and a tool of its name that does nothing, so that calls and registrations of it resolve.
 pub(crate) fn broken(mut function: ItemFn, krate: &Path, in_impl: bool) -> TokenStream {
     strip_parameters(&mut function);
-    // One that was refused beside this one would write a tool of the same name.
+    // A second attribute would write a tool of the same name.
     function.attrs.retain(|attribute| Kind::of(attribute).is_none());
     if in_impl {
         // No type can stand in an `impl`.
@@ -43,7 +43,7 @@ pub(crate) fn broken(mut function: ItemFn, krate: &Path, in_impl: bool) -> Token
 
         #[automatically_derived]
         impl #krate::__private::ToolDefinition for #ident {
-            const TOOL: #krate::__private::ToolDescriptor = #krate::__private::BROKEN;
+            const TOOL: #krate::__private::ToolDescriptor = #krate::__private::ToolDescriptor::EMPTY;
         }
     }
 }

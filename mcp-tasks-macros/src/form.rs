@@ -7,7 +7,7 @@ use syn::{Attribute, Data, DeriveInput, Fields, Meta, Path, Token, Type, parse_q
 
 use crate::attr;
 use crate::diag::Diagnostics;
-use crate::expand::{located, moved};
+use crate::expand::{located, respanned};
 
 pub(crate) fn derive(item: TokenStream) -> TokenStream {
     let input: DeriveInput = match syn::parse2(item) {
@@ -19,7 +19,7 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
     if !input.generics.params.is_empty() {
         diag.error(
             &input.generics,
-            "a form has no generics, because it is shown to a person as it is; name the types",
+            "a form has no generics, because a person sees it as it is; name the types",
         );
     }
     let ident = &input.ident;
@@ -29,7 +29,7 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
                 let types = fields
                     .named
                     .iter()
-                    .filter(|field| !left_out(&field.attrs))
+                    .filter(|field| !is_skipped_by_serde(&field.attrs))
                     .map(|field| &field.ty);
                 form(&krate, ident, types)
             }
@@ -68,7 +68,7 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
         }
     };
     match diag.finish() {
-        // So that what asks for it resolves, and one mistake is one error; generic code would need bounds.
+        // So that uses of the form resolve, and one mistake is one error; generic code would need bounds.
         Some(errors) if input.generics.params.is_empty() => quote!(#errors #code),
         Some(errors) => errors,
         None => code,
@@ -80,7 +80,7 @@ fn form<'a>(krate: &Path, ident: &syn::Ident, types: impl Iterator<Item = &'a Ty
         .map(|ty| quote!(#krate::__private::assert_field::<#ty>();))
         .collect();
     let span = located(ident.span());
-    let krate = moved(&quote!(#krate), span);
+    let krate = respanned(&quote!(#krate), span);
     let implementation = quote_spanned! {span=>
         #[automatically_derived]
         impl #krate::__private::ElicitForm for #ident {}
@@ -96,7 +96,7 @@ fn form<'a>(krate: &Path, ident: &syn::Ident, types: impl Iterator<Item = &'a Ty
 
 fn choice(krate: &Path, ident: &syn::Ident) -> TokenStream {
     let span = located(ident.span());
-    let krate = moved(&quote!(#krate), span);
+    let krate = respanned(&quote!(#krate), span);
     quote_spanned! {span=>
         #[automatically_derived]
         impl #krate::__private::ElicitField for #ident {}
@@ -132,10 +132,10 @@ fn crate_path(attributes: &[Attribute], diag: &mut Diagnostics) -> Path {
 }
 
 /// Whether serde does not read the field, so that it is not in the form either.
-fn left_out(attributes: &[Attribute]) -> bool {
+fn is_skipped_by_serde(attributes: &[Attribute]) -> bool {
     let mut skipped = false;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
-        // What serde takes and this does not parse is serde's to judge.
+        // Serde reports what it does not accept.
         let _ = attribute.parse_nested_meta(|meta| {
             skipped |= meta.path.is_ident("skip") || meta.path.is_ident("skip_deserializing");
             if meta.input.peek(Token![=]) {

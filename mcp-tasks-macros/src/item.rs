@@ -1,4 +1,4 @@
-//! Reads the function: which of its parameters are arguments, and which the server gives.
+//! Reads the function: which of its parameters are arguments, and which the server injects.
 
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -55,11 +55,11 @@ fn parameter(typed: &PatType, diag: &mut Diagnostics) -> Option<Parameter> {
         );
     }
     let role = match injected(&typed.ty) {
-        Some(Role::All(ty)) if !owned(&ty, diag) => return None,
+        Some(Role::All(ty)) if !check_owned(&ty, diag) => return None,
         Some(role) => role,
         None => {
             let name = argument_name(&typed.pat, diag);
-            let fits = owned(&typed.ty, diag);
+            let fits = check_owned(&typed.ty, diag);
             let description = docs(&typed.attrs);
             if !fits {
                 return None;
@@ -79,7 +79,7 @@ fn parameter(typed: &PatType, diag: &mut Diagnostics) -> Option<Parameter> {
 /// The attributes that set the level of a lint. The compiler takes them on a parameter.
 pub(crate) const LINT_LEVELS: [&str; 5] = ["allow", "expect", "warn", "deny", "forbid"];
 
-/// Whether the attribute changes nothing about what the argument is.
+/// Whether the attribute is one that a parameter of a tool may have.
 fn is_plain(attribute: &Attribute) -> bool {
     let path = attribute.path();
     path.is_ident("doc") || LINT_LEVELS.iter().any(|level| path.is_ident(level))
@@ -104,10 +104,10 @@ pub(crate) fn unraw(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
-/// What the server gives for a type, judged by its last path segment, since a macro sees no types. `State` and `Args`
-/// without a type are left to the compiler, which says what they miss.
+/// The role of a type that the server injects, judged by its last path segment, since a macro sees no types. `State` and
+/// `Args` without a type are left to the compiler, which says what is missing.
 fn injected(ty: &Type) -> Option<Role> {
-    let Type::Path(path) = plain(ty) else {
+    let Type::Path(path) = ungrouped(ty) else {
         return None;
     };
     let last = path.path.segments.last()?;
@@ -128,22 +128,22 @@ fn injected(ty: &Type) -> Option<Role> {
 }
 
 /// Without the invisible group that `macro_rules!` puts around a type, and without parentheses.
-fn plain(ty: &Type) -> &Type {
+fn ungrouped(ty: &Type) -> &Type {
     match ty {
-        Type::Group(group) => plain(&group.elem),
-        Type::Paren(paren) => plain(&paren.elem),
+        Type::Group(group) => ungrouped(&group.elem),
+        Type::Paren(paren) => ungrouped(&paren.elem),
         other => other,
     }
 }
 
-/// Whether an argument can own what it holds. Reports the innermost place that cannot.
-fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
+/// Whether an argument owns what it holds. Reports the innermost type that does not.
+fn check_owned(ty: &Type, diag: &mut Diagnostics) -> bool {
     match ty {
         Type::Reference(reference) => {
-            let advice = match plain(&reference.elem) {
+            let advice = match ungrouped(&reference.elem) {
                 Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
-                Type::Slice(slice) => format!("`Vec<{}>`", shown(&slice.elem)),
-                other => format!("`{}`", shown(other)),
+                Type::Slice(slice) => format!("`Vec<{}>`", type_text(&slice.elem)),
+                other => format!("`{}`", type_text(other)),
             };
             diag.error(ty, format!("an argument of a tool owns its value; write {advice}"));
             false
@@ -155,13 +155,13 @@ fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
             );
             false
         }
-        Type::Group(group) => owned(&group.elem, diag),
-        Type::Paren(paren) => owned(&paren.elem, diag),
-        Type::Array(array) => owned(&array.elem, diag),
-        Type::Slice(slice) => owned(&slice.elem, diag),
+        Type::Group(group) => check_owned(&group.elem, diag),
+        Type::Paren(paren) => check_owned(&paren.elem, diag),
+        Type::Array(array) => check_owned(&array.elem, diag),
+        Type::Slice(slice) => check_owned(&slice.elem, diag),
         Type::Tuple(tuple) => {
             // Not `all`, which would stop at the first: every one is reported.
-            let unfit = tuple.elems.iter().filter(|elem| !owned(elem, diag)).count();
+            let unfit = tuple.elems.iter().filter(|elem| !check_owned(elem, diag)).count();
             unfit == 0
         }
         Type::Path(path) => path
@@ -171,7 +171,7 @@ fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
             .fold(true, |fits, segment| match &segment.arguments {
                 PathArguments::AngleBracketed(arguments) => {
                     arguments.args.iter().fold(fits, |fits, argument| match argument {
-                        GenericArgument::Type(inner) => owned(inner, diag) && fits,
+                        GenericArgument::Type(inner) => check_owned(inner, diag) && fits,
                         _ => fits,
                     })
                 }
@@ -181,8 +181,8 @@ fn owned(ty: &Type, diag: &mut Diagnostics) -> bool {
     }
 }
 
-/// A type as a person writes it.
-fn shown(ty: &Type) -> String {
+/// A type as it is written in source.
+fn type_text(ty: &Type) -> String {
     let text = ty.to_token_stream().to_string();
     text.replace(" :: ", "::")
         .replace(" < ", "<")
@@ -191,7 +191,7 @@ fn shown(ty: &Type) -> String {
         .replace(" ,", ",")
 }
 
-/// A doc comment as one text: a line is a line, without what sets it off from the code.
+/// A doc comment as one text, line by line, without comment markers.
 pub(crate) fn docs(attributes: &[Attribute]) -> Option<String> {
     let mut text = String::new();
     for doc in attributes.iter().filter_map(doc) {
@@ -206,9 +206,9 @@ pub(crate) fn docs(attributes: &[Attribute]) -> Option<String> {
 
 /// The lines of one doc attribute; those of a block comment without the column of stars.
 fn comment_lines(doc: &str) -> Vec<&str> {
-    // `lines` has nothing for an empty text, which is an empty line here.
+    // `str::lines` has no line for an empty text, which is an empty line here.
     let mut lines: Vec<&str> = doc.split('\n').collect();
-    // The last line of such a block is what stands before `*/`: it tells the stars of a column from those of a list.
+    // The last line of a block comment is the blank before `*/`; without it, the stars are those of a list.
     if let [_, between @ .., last] = lines.as_mut_slice()
         && last.trim().is_empty()
         && between.iter().all(|line| line.trim_start().starts_with('*'))

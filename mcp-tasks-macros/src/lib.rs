@@ -1,4 +1,4 @@
-//! The attributes of `mcp-tasks`. Depend on `mcp-tasks`, which re-exports them: what they write uses its hidden parts.
+//! The attributes of `mcp-tasks`. Depend on `mcp-tasks`, which re-exports them: generated code uses its hidden parts.
 //!
 //! One file is one pass: `attr` reads the attribute, `item` the function, `check` holds the rules over both, `expand`
 //! writes the registration and `fallback` what stands in for it after an error. All passes report into one `diag` and go
@@ -33,12 +33,12 @@ use proc_macro::TokenStream;
 /// | `title` | text | none |
 /// | `description` | text | the doc comment |
 /// | `ttl` | duration or `unlimited`: how long the task is kept from its creation | `mcp.tasks.default-ttl` |
-/// | `poll_interval` | duration: how often clients should look | `mcp.tasks.default-poll-interval` |
+/// | `poll_interval` | duration: how often clients should poll | `mcp.tasks.default-poll-interval` |
 /// | `required` | alone, or `true` or `false`: refuse clients without the extension | `false` |
 /// | `grace` | duration of at most 30 s: work that ends within it is answered at once, without a task | a task from the start |
 /// | `defer` | alone, or `true` or `false`: the call becomes a task where the function awaits `ctx.defer()`; with `required`, for clients that declare the extension alone | `false` |
-/// | `on_crash` | `"fail"` or `"replay"`: what becomes of a running task whose node is gone | `"fail"` |
-/// | `placement` | `"local"` or `"any"`: whether the node that accepts a call runs its task, or whichever node of the deployment has the tool and takes it on; not with `grace` | `"local"` |
+/// | `on_crash` | `"fail"` or `"replay"`: what becomes of a running task whose node died | `"fail"` |
+/// | `placement` | `"local"` or `"any"`: whether the node that accepts a call runs its task, or any node of the deployment that has the tool; not with `grace` | `"local"` |
 /// | `version` | text: a parked task of another version fails rather than go on | any version goes on |
 /// | `single_use` | alone, or `true` or `false`: the state of a call that asks is accepted once | `false` |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | alone, or `true` or `false`: hints to clients | no hint |
@@ -65,7 +65,7 @@ use proc_macro::TokenStream;
 /// }
 ///
 /// // For a program that registers its tools by hand.
-/// assert_eq!(encode::TOOL.name(), "encode");
+/// assert_eq!(encode::TOOL.name, "encode");
 /// ```
 #[proc_macro_attribute]
 pub fn mcp_task(arguments: TokenStream, item: TokenStream) -> TokenStream {

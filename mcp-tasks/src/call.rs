@@ -205,7 +205,7 @@ impl Engine {
         let sink = PeerSink {
             to: call.progress.clone(),
         };
-        let body = call.tool.descriptor.call(invocation);
+        let body = (call.tool.descriptor.call)(invocation);
         let ending = drive(&run, body, &sink, std::future::pending()).await;
         // What was reported last goes out before the response, and nothing after it.
         PeerSink::send(sink.to, run.take_reports()).await;
@@ -281,7 +281,7 @@ impl Engine {
                 None,
             ));
         }
-        if tool.descriptor.single_use() {
+        if tool.descriptor.single_use {
             self.use_up(state, expiry).await?;
         }
         Ok(round)

@@ -1,4 +1,5 @@
-//! Where configured values come from.
+//! Configuration: where values come from, the settings of the server, and why a start fails. For operators, and for
+//! applications that set values in code.
 //!
 //! Strongest first: set in code, environment, TOML file. A key such as `mcp.tasks.default-ttl` is the environment variable
 //! `MCP_TASKS_DEFAULT_TTL` and in the file either dotted or in nested tables. The file is `mcp-tasks.toml` in the working
@@ -47,7 +48,7 @@ const COMMAND_LINE_VARIABLES: [&str; 2] = ["MCP_TASKS_STATE", "MCP_TASKS_TOKEN"]
 pub struct Config {
     code: BTreeMap<String, String>,
     environment: Environment,
-    file: Option<File>,
+    file: Option<ConfigFile>,
 }
 
 #[derive(Clone)]
@@ -73,21 +74,21 @@ impl Environment {
 }
 
 #[derive(Clone)]
-struct File {
+struct ConfigFile {
     path: PathBuf,
-    /// Dotted key to value; a table is there under its own key too, as [`Entry::NotText`].
-    entries: BTreeMap<String, Entry>,
+    /// Dotted key to value; a table is there under its own key too, as [`FileEntry::NotText`].
+    entries: BTreeMap<String, FileEntry>,
 }
 
 #[derive(Clone)]
-enum Entry {
+enum FileEntry {
     Text(String),
     Table,
     NotText(&'static str),
 }
 
 /// A value and where it came from, for messages.
-pub(crate) struct Found {
+pub(crate) struct ConfiguredValue {
     pub(crate) value: String,
     pub(crate) origin: String,
 }
@@ -119,9 +120,9 @@ impl Config {
     }
 
     /// Like [`get`](Self::get), and a value that cannot be used is a problem rather than none.
-    pub(crate) fn find(&self, key: &str) -> Result<Option<Found>, StartProblem> {
+    pub(crate) fn find(&self, key: &str) -> Result<Option<ConfiguredValue>, StartProblem> {
         if let Some(value) = self.code.get(key) {
-            return Ok(Some(Found {
+            return Ok(Some(ConfiguredValue {
                 value: value.clone(),
                 origin: "set in code".to_owned(),
             }));
@@ -131,7 +132,7 @@ impl Config {
             let value = value
                 .into_string()
                 .map_err(|_| StartProblem::new(format!("`{key}`: the environment variable `{name}` is not UTF-8")))?;
-            return Ok(Some(Found {
+            return Ok(Some(ConfiguredValue {
                 value,
                 origin: format!("environment variable `{name}`"),
             }));
@@ -141,15 +142,15 @@ impl Config {
         };
         let kind = match file.entries.get(key) {
             None => return Ok(None),
-            Some(Entry::Text(value)) => {
+            Some(FileEntry::Text(value)) => {
                 let origin = format!("`{}`", file.path.display());
-                return Ok(Some(Found {
+                return Ok(Some(ConfiguredValue {
                     value: value.clone(),
                     origin,
                 }));
             }
-            Some(Entry::Table) => "a table",
-            Some(Entry::NotText(kind)) => kind,
+            Some(FileEntry::Table) => "a table",
+            Some(FileEntry::NotText(kind)) => kind,
         };
         Err(StartProblem::new(format!(
             "`{key}`: `{}` gives {kind}; write text, a number, `true` or `false`",
@@ -182,7 +183,7 @@ impl Config {
             if name.starts_with(&ours) && !elsewhere && !names.contains_key(&name) {
                 // No error: the variable may be meant for another program on the same machine.
                 warnings.add(format!(
-                    "the environment variable `{name}` looks like a setting and is none; is it misspelt?"
+                    "the environment variable `{name}` looks like a setting, but there is no such setting; is it misspelt?"
                 ));
             }
         }
@@ -190,7 +191,8 @@ impl Config {
             return;
         };
         for (key, entry) in &file.entries {
-            if matches!(entry, Entry::Table) || !key.starts_with(settings::NAMESPACE) || used.contains(key.as_str()) {
+            if matches!(entry, FileEntry::Table) || !key.starts_with(settings::NAMESPACE) || used.contains(key.as_str())
+            {
                 continue;
             }
             let known: Vec<_> = used
@@ -199,7 +201,7 @@ impl Config {
                 .filter(|key| key.starts_with(settings::NAMESPACE))
                 .collect();
             problems.add(format!(
-                "`{key}` in `{}` is no known key; known are `{}`",
+                "`{key}` in `{}` is not a known key; known are `{}`",
                 file.path.display(),
                 known.join("`, `")
             ));
@@ -299,7 +301,7 @@ impl fmt::Debug for ConfigBuilder {
     }
 }
 
-fn read(path: &Path) -> Result<File, StartError> {
+fn read(path: &Path) -> Result<ConfigFile, StartError> {
     let text = std::fs::read_to_string(path).map_err(|source| StartError::ReadConfig {
         path: path.to_owned(),
         source,
@@ -307,7 +309,7 @@ fn read(path: &Path) -> Result<File, StartError> {
     parse(path, &text)
 }
 
-fn parse(path: &Path, text: &str) -> Result<File, StartError> {
+fn parse(path: &Path, text: &str) -> Result<ConfigFile, StartError> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         StartError::ParseConfig {
@@ -316,7 +318,7 @@ fn parse(path: &Path, text: &str) -> Result<File, StartError> {
             message: error.message().to_owned(),
         }
     })?;
-    let mut file = File {
+    let mut file = ConfigFile {
         path: path.to_owned(),
         entries: BTreeMap::new(),
     };
@@ -327,7 +329,7 @@ fn parse(path: &Path, text: &str) -> Result<File, StartError> {
 }
 
 /// Dotted keys and nested tables are the same to TOML; a quoted key with dots in it is made the same here.
-fn flatten(prefix: &str, table: toml::Table, file: &mut File, problems: &mut Problems) {
+fn flatten(prefix: &str, table: toml::Table, file: &mut ConfigFile, problems: &mut Problems) {
     for (name, value) in table {
         let key = if prefix.is_empty() {
             name
@@ -335,20 +337,20 @@ fn flatten(prefix: &str, table: toml::Table, file: &mut File, problems: &mut Pro
             format!("{prefix}.{name}")
         };
         let entry = match value {
-            toml::Value::String(text) => Entry::Text(text),
-            toml::Value::Integer(number) => Entry::Text(number.to_string()),
-            toml::Value::Float(number) => Entry::Text(number.to_string()),
-            toml::Value::Boolean(truth) => Entry::Text(truth.to_string()),
-            toml::Value::Datetime(_) => Entry::NotText("a date"),
-            toml::Value::Array(_) => Entry::NotText("an array"),
+            toml::Value::String(text) => FileEntry::Text(text),
+            toml::Value::Integer(number) => FileEntry::Text(number.to_string()),
+            toml::Value::Float(number) => FileEntry::Text(number.to_string()),
+            toml::Value::Boolean(truth) => FileEntry::Text(truth.to_string()),
+            toml::Value::Datetime(_) => FileEntry::NotText("a date"),
+            toml::Value::Array(_) => FileEntry::NotText("an array"),
             toml::Value::Table(inner) => {
                 flatten(&key, inner, file, problems);
-                file.entries.entry(key).or_insert(Entry::Table);
+                file.entries.entry(key).or_insert(FileEntry::Table);
                 continue;
             }
         };
         match file.entries.insert(key.clone(), entry) {
-            None | Some(Entry::Table) => {}
+            None | Some(FileEntry::Table) => {}
             Some(_) => problems.add(format!("`{}` gives `{key}` twice", file.path.display())),
         }
     }

@@ -1,4 +1,8 @@
-//! What a tool's function can ask of the run it is in.
+//! What a tool's function holds: the [`ToolContext`]. For authors of tools.
+//!
+//! * Questions: [`Asking`], [`Elicited`], [`InputKind`]
+//! * Steps: [`Step`], [`StepWork`], [`Retry`]
+//! * Progress: [`Progress`], [`Counter`], [`Gauge`], [`Fraction`]
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +39,7 @@ pub use step::{Retry, Step, StepWork};
 ///
 /// A task that waits for an answer holds no thread and no future. When the answer comes, the function runs again **from
 /// its first line**, and the calls it made on its context before are answered from the task's ledger. So, between its
-/// calls on the context, a function must do the same every time: whatever takes long, costs money, or gives another
+/// calls on the context, a function must do the same every time: work that takes long, costs money, or gives another
 /// result the next time belongs into [`step`](Self::step).
 ///
 /// Calls are told apart by their order. They must be made inside the function's own future: one made in a task spawned
@@ -210,14 +214,13 @@ impl ToolContext {
     ///
     /// In a task a wait of ten seconds or more needs no process, and may last for days. Where the function waits for
     /// nothing else, it is dropped, as at a question, and runs again from its first line when the time has come: on this
-    /// node, or, if that is gone by then, on any node that comes by (within `mcp.tasks.lease`, or when the task's owner
-    /// looks). No node vouches for the task meanwhile, so `on_crash` has nothing to say of it. Clients see it `working`,
-    /// with the message of its last report. It can be cancelled, and it ends with its time to live: one that sleeps long
-    /// wants a `ttl` that is longer.
+    /// node, or, if this node has died, on another (within `mcp.tasks.lease`, or at the next poll of the task). No node holds
+    /// the task's lease meanwhile, so `on_crash` does not apply. Clients see it `working`, with the message of its last
+    /// report. It can be cancelled, and its time to live goes on: a long sleep needs a longer `ttl`.
     ///
     /// A wait stays in the process while a step runs, and while the function also waits for something that the context
-    /// does not know, such as a timer of tokio's, a channel, or the [cancellation token](Self::cancellation). So does a
-    /// shorter one, and every wait inside a call. While a question is open no wait begins, and none ends.
+    /// does not know, such as a timer of tokio's, a channel, or the [cancellation token](Self::cancellation). A shorter wait
+    /// stays in the process too, and so does every wait inside a call. While a question is open no wait begins, and none ends.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -285,8 +288,8 @@ impl ToolContext {
     /// stored one does not fit `T` any more, and when it is polled outside the function's own future.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is done drops the work; it is done again when the function comes by again. So it is with
-    /// a step that was started and is not polled any more while the function waits for an answer.
+    /// Dropping the future before it is done drops the work, and the next run does it again. The same holds for a step that was
+    /// started and is not polled any more while the function waits for an answer.
     ///
     /// An async block that uses `?` does not say what its error is; end it with `Ok::<_, ToolError>(value)`.
     pub fn step<T, E, F, Fut>(&self, name: &str, work: F) -> Step<T, F, Fut>

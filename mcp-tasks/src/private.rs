@@ -9,12 +9,12 @@ pub use crate::host::bench::{Direct, Tokens};
 pub use crate::tool::argument::{Args, Arguments};
 pub use crate::tool::caller::{Caller, Denied};
 pub use crate::tool::descriptor::{
-    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
+    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolKind,
 };
 pub use crate::tool::error::ToolError;
 pub use crate::tool::form::{ElicitChoice, ElicitField, ElicitForm};
 pub use crate::tool::generated::{
-    Argument, BROKEN, GuardFunction, SharedState, assert_field, blocking, boxed, guarded, invalid_arguments,
+    Argument, GuardFunction, SharedState, assert_field, blocking, boxed, guarded, invalid_arguments,
 };
 pub use crate::tool::invocation::{BoxFuture, Invocation};
 pub use crate::tool::output::{OutputFunctions, Returned};

@@ -1,4 +1,10 @@
-//! What a tool is: what the attributes register, what an argument, a result, a form, a caller and a state are.
+//! What a tool is. For authors of tools, and for programs that register tools by hand.
+//!
+//! * Parameters: [`Args`], [`State`], [`Caller`], and every [`ToolArgument`]
+//! * Results: every [`ToolOutput`], and [`ToolError`] or another [`ToolFailure`]
+//! * Forms of questions: [`ElicitForm`], [`ElicitField`], [`ElicitChoice`], and why there is no answer: [`ElicitError`]
+//! * Guards: [`Denied`]; claims of a caller: [`Json`]
+//! * What an attribute registers: [`ToolDefinition`], [`ToolDescriptor`]
 
 pub(crate) mod argument;
 pub(crate) mod caller;
@@ -16,11 +22,9 @@ pub(crate) mod state;
 
 pub use mcp_tasks_core::Json;
 
-pub use argument::{Args, ArgumentProblem, Arguments, invalid_arguments_result};
+pub use argument::Args;
 pub use caller::{Caller, Denied, Guard};
-pub use descriptor::{
-    OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolFunctions, ToolKind,
-};
+pub use descriptor::{OnCrash, SourceLocation, StateRequirement, ToolDefinition, ToolDescriptor, ToolKind};
 pub use elicit_error::ElicitError;
 pub use error::ToolError;
 pub use form::{ElicitChoice, ElicitField, ElicitForm, form_schema, form_schema_json};

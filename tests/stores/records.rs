@@ -75,7 +75,7 @@ pub(crate) async fn every_use_is_refused(store: &dyn TaskStore, id: &str, now: T
             panic!("{id}: {error}");
         };
         assert_eq!(named, task);
-        let is_newer = matches!(source, RecordError::NewerFormat { found: 99 });
+        let is_newer = matches!(source, RecordError::NewerFormat { found: 99, .. });
         assert_eq!(is_newer, id == "t005", "{source}");
     }
 }

@@ -132,7 +132,7 @@ pub mod tools {
     pub fn names() -> [&'static str; 3] {
         let inner = inner::hidden(1);
         let _: u8 = inner;
-        [encode::TOOL.name(), search::TOOL.name(), inner::hidden::TOOL.name()]
+        [encode::TOOL.name, search::TOOL.name, inner::hidden::TOOL.name]
     }
 }
 

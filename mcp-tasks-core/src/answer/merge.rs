@@ -1,14 +1,14 @@
-//! What becomes of open questions when responses come, whatever carries them.
+//! Applies responses to open questions: of a task, of a round of a call, of a live session.
 
 use std::collections::BTreeMap;
 
-use super::{Fit, Refusal, fit, with_problem};
+use crate::answer::{CheckedResponse, Refusal, check_response, with_problem};
 use crate::ledger::{base_key, label};
 use crate::{Entry, EntryKind, InputRequest, Json, Ledger};
 
-/// How many answers to one question may not fit before the body is told so: the first asking and two more, as a
-/// person who failed three times needs other words, not the same form again.
-const MOST_ASKINGS: u32 = 3;
+/// How often one question is asked before the body gets an error: once and two more times, because a person who failed three
+/// times needs other words, not the same form again.
+const MAX_ASKED: u32 = 3;
 
 /// The state of a run's questions after responses came: what `tasks/update` does to a record, and what a retried call or
 /// the answer to a server's request does to a call.
@@ -24,34 +24,34 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Takes `responses` to the questions that are `open`. Responses to keys that are not open are ignored, and a
+    /// Applies `responses` to the questions that are `open`. Responses to keys that are not open are ignored, and a
     /// response that is no answer at all leaves its question open.
     ///
     /// An accepted form that does not fit its schema is asked again under `<key>~2`, `<key>~3`, with the reason in front
     /// of the question; then its entry is a [`Refusal`], and the body is told.
     #[must_use]
-    pub fn take(ledger: &Ledger, open: &[InputRequest], responses: &BTreeMap<String, Json>) -> Self {
-        let mut taken = Self {
+    pub fn apply(ledger: &Ledger, open: &[InputRequest], responses: &BTreeMap<String, Json>) -> Self {
+        let mut answers = Self {
             ledger: ledger.clone(),
             open: Vec::with_capacity(open.len()),
             changed: false,
         };
         for request in open {
             let response = responses.get(&*request.key);
-            match response.map_or(Fit::NoAnswer, |response| fit(request, response)) {
-                Fit::NoAnswer => taken.open.push(request.clone()),
-                Fit::Answer(response) => {
-                    taken.changed = true;
+            match response.map_or(CheckedResponse::NoAnswer, |response| check_response(request, response)) {
+                CheckedResponse::NoAnswer => answers.open.push(request.clone()),
+                CheckedResponse::Answer(response) => {
+                    answers.changed = true;
                     let kind = request.kind.entry_kind();
-                    taken.ledger.insert(entry(request, kind, response));
+                    answers.ledger.insert(entry(request, kind, response));
                 }
-                Fit::Misfit(problem) => {
-                    taken.changed = true;
+                CheckedResponse::Misfit(problem) => {
+                    answers.changed = true;
                     match ask_again(request, &problem) {
-                        Some(again) => taken.open.push(again),
+                        Some(again) => answers.open.push(again),
                         None => {
                             let refusal = Refusal::InvalidAnswers { detail: problem };
-                            taken
+                            answers
                                 .ledger
                                 .insert(entry(request, EntryKind::Refusal, refusal.to_json()));
                         }
@@ -59,31 +59,28 @@ impl Answers {
                 }
             }
         }
-        if taken.open.is_empty() {
-            taken.open = Vec::new();
-        }
-        taken
+        answers
     }
 
-    /// Gives up on the question under `key`: the body is told why.
+    /// Ends the question under `key` without an answer: the body gets the reason.
     #[must_use]
     pub fn refuse(ledger: &Ledger, open: &[InputRequest], key: &str, refusal: &Refusal) -> Self {
-        let mut taken = Self {
+        let mut answers = Self {
             ledger: ledger.clone(),
             open: Vec::new(),
             changed: false,
         };
         for request in open {
             if &*request.key == key {
-                taken.changed = true;
-                taken
+                answers.changed = true;
+                answers
                     .ledger
                     .insert(entry(request, EntryKind::Refusal, refusal.to_json()));
             } else {
-                taken.open.push(request.clone());
+                answers.open.push(request.clone());
             }
         }
-        taken
+        answers
     }
 }
 
@@ -103,7 +100,7 @@ fn entry(request: &InputRequest, kind: EntryKind, response: Json) -> Entry {
 /// The question asked again under the next key; `None` when it was asked often enough.
 fn ask_again(request: &InputRequest, problem: &str) -> Option<InputRequest> {
     let misfits = request.misfits + 1;
-    if misfits >= MOST_ASKINGS {
+    if misfits >= MAX_ASKED {
         return None;
     }
     let original = request.original.as_ref().unwrap_or(&request.request);

@@ -5,17 +5,17 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value};
 
 use super::format::Format;
-use crate::number::{Exact, from_integer};
+use crate::number::{ExactNumber, from_integer};
 
-/// How much of a user's text is repeated to them.
+/// How many characters of a user's text an error repeats.
 const SHOWN_CHARACTERS: usize = 40;
 
-/// How many options are listed; a form with more shows them itself.
+/// How many options an error lists; the form itself shows all.
 const SHOWN_OPTIONS: usize = 10;
 
 /// What a field asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Text {
         length: Range,
         format: Option<Format>,
@@ -40,7 +40,7 @@ pub(super) struct Range {
     pub(super) max: Option<u64>,
 }
 
-impl Kind {
+impl FieldKind {
     /// The value in the form in which it is kept, or what is wrong with it, as the rest of a sentence about the field.
     pub(super) fn check(&self, value: &Value) -> Result<Value, String> {
         match self {
@@ -100,11 +100,11 @@ fn check_number(
     let Value::Number(number) = value else {
         return Err(must_be(expected, value));
     };
-    let exact = Exact::of(number);
+    let exact = ExactNumber::of(number);
     let kept = match (exact, whole) {
-        (Exact::Beyond, _) => return Err("must be a number that is closer to zero".to_owned()),
+        (ExactNumber::OutOfRange, _) => return Err("must be a number that is closer to zero".to_owned()),
         (_, false) => value.clone(),
-        (Exact::Double(double), true) if double.trunc() != double => {
+        (ExactNumber::Double(double), true) if double.trunc() != double => {
             return Err(must_be(expected, value));
         }
         // Whole, but neither i64 nor u64 holds it, so neither does anything the author deserializes it into.
@@ -115,7 +115,7 @@ fn check_number(
     };
     let beyond = |bound: Option<&Number>, side: Ordering| {
         bound
-            .filter(|bound| exact.compare(Exact::of(bound)) == Some(side))
+            .filter(|bound| exact.compare(ExactNumber::of(bound)) == Some(side))
             .map(ToString::to_string)
     };
     if let Some(minimum) = beyond(minimum, Ordering::Less) {
@@ -146,11 +146,11 @@ fn check_option(options: &[String], value: &Value) -> Result<(), String> {
 }
 
 fn must_be(expected: &str, value: &Value) -> String {
-    format!("must be {expected}, not {}", shown(value))
+    format!("must be {expected}, not {}", describe_value(value))
 }
 
-/// A value as it is named to the user.
-pub(super) fn shown(value: &Value) -> String {
+/// A value in an error for the user.
+pub(super) fn describe_value(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),
@@ -161,7 +161,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// In quotes and on one line, so that a text cannot pass for words of ours.
+/// In quotes and on one line, so that a text cannot look like a part of the message.
 fn quoted(text: &str) -> String {
     format!("{:?}", shortened(text))
 }
@@ -180,16 +180,16 @@ mod tests {
 
     const ANY: Range = Range { min: None, max: None };
 
-    fn number(whole: bool, minimum: &str, maximum: &str) -> Kind {
+    fn number(whole: bool, minimum: &str, maximum: &str) -> FieldKind {
         let bound = |text: &str| serde_json::from_str(text).ok();
-        Kind::Number {
+        FieldKind::Number {
             whole,
             minimum: bound(minimum),
             maximum: bound(maximum),
         }
     }
 
-    fn check(kind: &Kind, json: &str) -> Result<String, String> {
+    fn check(kind: &FieldKind, json: &str) -> Result<String, String> {
         kind.check(&serde_json::from_str(json).unwrap())
             .map(|value| value.to_string())
     }
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn text_is_counted_in_characters_and_checked_for_its_format() {
-        let kind = Kind::Text {
+        let kind = FieldKind::Text {
             length: Range {
                 min: Some(1),
                 max: Some(3),
@@ -256,7 +256,7 @@ mod tests {
             "must have at most 3 characters, not 4"
         );
         assert_eq!(kind.check(&json!(1)).unwrap_err(), "must be text, not 1");
-        let date = Kind::Text {
+        let date = FieldKind::Text {
             length: ANY,
             format: Some(Format::Date),
         };
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn choices_are_texts_of_the_list() {
         let options: Vec<_> = (0..12).map(|i| format!("o{i}")).collect();
-        let one = Kind::OneOf(options.clone());
+        let one = FieldKind::OneOf(options.clone());
         assert!(one.check(&json!("o11")).is_ok());
         assert!(
             one.check(&json!("O1"))
@@ -277,7 +277,7 @@ mod tests {
                 .contains("\"o9\", …, not the text \"O1\"")
         );
         assert!(one.check(&json!(["o1"])).is_err());
-        let some = Kind::SomeOf {
+        let some = FieldKind::SomeOf {
             options,
             count: Range {
                 min: None,
@@ -295,19 +295,19 @@ mod tests {
             some.check(&json!("o1")).unwrap_err(),
             "must be a list of choices, not the text \"o1\""
         );
-        assert!(Kind::Boolean.check(&json!("true")).is_err());
+        assert!(FieldKind::Boolean.check(&json!("true")).is_err());
     }
 
     #[test]
     fn what_the_user_wrote_is_repeated_short_and_on_one_line() {
         let long = "ä".repeat(41);
-        let reason = Kind::Boolean.check(&json!(long)).unwrap_err();
+        let reason = FieldKind::Boolean.check(&json!(long)).unwrap_err();
         assert_eq!(
             reason,
             format!("must be true or false, not the text \"{}…\"", "ä".repeat(40))
         );
         assert!(
-            Kind::Boolean
+            FieldKind::Boolean
                 .check(&json!("a\nb\u{202e}"))
                 .unwrap_err()
                 .ends_with(r#""a\nb\u{202e}""#)

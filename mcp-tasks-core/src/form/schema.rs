@@ -7,10 +7,10 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
-use super::check::{Kind, Range};
+use super::check::{FieldKind, Range};
 use super::format::Format;
 use super::{Field, FormError};
-use crate::number::Exact;
+use crate::number::ExactNumber;
 
 pub(super) fn parse(json: &str) -> Result<Vec<Field>, FormError> {
     let Ordered::<Box<RawValue>>(members) = decode(json)?;
@@ -75,7 +75,7 @@ fn decode<T: DeserializeOwned>(json: &str) -> Result<T, FormError> {
 }
 
 /// The kind and the title of a field, or what is wrong with its schema.
-fn parse_field(schema: &Value) -> Result<(Kind, Option<String>), String> {
+fn parse_field(schema: &Value) -> Result<(FieldKind, Option<String>), String> {
     let schema = schema.as_object().ok_or("its schema is not an object")?;
     if schema.contains_key("$ref") {
         return Err("`$ref` is not followed by clients; write the schema out in its place".to_owned());
@@ -85,8 +85,8 @@ fn parse_field(schema: &Value) -> Result<(Kind, Option<String>), String> {
             "string" => parse_string(schema)?,
             "number" | "integer" => parse_number(schema, name == "integer")?,
             "boolean" => {
-                only(schema, &[])?;
-                Kind::Boolean
+                refuse_keywords_but(schema, &[])?;
+                FieldKind::Boolean
             }
             "array" => parse_array(schema)?,
             "object" => {
@@ -111,20 +111,20 @@ fn parse_field(schema: &Value) -> Result<(Kind, Option<String>), String> {
 
 const TYPES: &str = "`string`, `number`, `integer`, `boolean` and `array` (of choices)";
 
-fn parse_string(schema: &Map<String, Value>) -> Result<Kind, String> {
+fn parse_string(schema: &Map<String, Value>) -> Result<FieldKind, String> {
     if schema.contains_key("oneOf") {
-        only(schema, &["oneOf"])?;
-        return titled_options(schema, "oneOf").map(Kind::OneOf);
+        refuse_keywords_but(schema, &["oneOf"])?;
+        return titled_options(schema, "oneOf").map(FieldKind::OneOf);
     }
     if schema.contains_key("enum") {
-        only(schema, &["enum", "enumNames"])?;
+        refuse_keywords_but(schema, &["enum", "enumNames"])?;
         let options = texts(schema, "enum")?;
         if schema.contains_key("enumNames") && texts(schema, "enumNames")?.len() != options.len() {
             return Err("`enumNames` and `enum` differ in length".to_owned());
         }
-        return Ok(Kind::OneOf(options));
+        return Ok(FieldKind::OneOf(options));
     }
-    only(schema, &["minLength", "maxLength", "format"])?;
+    refuse_keywords_but(schema, &["minLength", "maxLength", "format"])?;
     let format = match text(schema, "format")? {
         Some(name) => Some(
             Format::parse(name)
@@ -132,38 +132,40 @@ fn parse_string(schema: &Map<String, Value>) -> Result<Kind, String> {
         ),
         None => None,
     };
-    Ok(Kind::Text {
+    Ok(FieldKind::Text {
         length: range(schema, "minLength", "maxLength")?,
         format,
     })
 }
 
-fn parse_number(schema: &Map<String, Value>, whole: bool) -> Result<Kind, String> {
-    only(schema, &["minimum", "maximum"])?;
+fn parse_number(schema: &Map<String, Value>, whole: bool) -> Result<FieldKind, String> {
+    refuse_keywords_but(schema, &["minimum", "maximum"])?;
     let (minimum, maximum) = (number(schema, "minimum")?, number(schema, "maximum")?);
     if let (Some(min), Some(max)) = (&minimum, &maximum)
-        && Exact::of(min).compare(Exact::of(max)).is_none_or(|order| order.is_gt())
+        && ExactNumber::of(min)
+            .compare(ExactNumber::of(max))
+            .is_none_or(|order| order.is_gt())
     {
         return Err("`minimum` is above `maximum`, so no answer fits".to_owned());
     }
-    Ok(Kind::Number {
+    Ok(FieldKind::Number {
         whole,
         minimum,
         maximum,
     })
 }
 
-fn parse_array(schema: &Map<String, Value>) -> Result<Kind, String> {
-    only(schema, &["items", "minItems", "maxItems"])?;
+fn parse_array(schema: &Map<String, Value>) -> Result<FieldKind, String> {
+    refuse_keywords_but(schema, &["items", "minItems", "maxItems"])?;
     let items = schema
         .get("items")
         .and_then(Value::as_object)
         .ok_or("an array needs `items` with the choices, in `enum` or `anyOf`")?;
     let options = if items.contains_key("anyOf") {
-        only(items, &["anyOf"])?;
+        refuse_keywords_but(items, &["anyOf"])?;
         titled_options(items, "anyOf")?
     } else if items.contains_key("enum") {
-        only(items, &["enum"])?;
+        refuse_keywords_but(items, &["enum"])?;
         texts(items, "enum")?
     } else {
         return Err(
@@ -176,14 +178,14 @@ fn parse_array(schema: &Map<String, Value>) -> Result<Kind, String> {
     if !typed.unwrap_or(items.contains_key("anyOf")) {
         return Err("the `items` of an array are of the type `string`".to_owned());
     }
-    Ok(Kind::SomeOf {
+    Ok(FieldKind::SomeOf {
         options,
         count: range(schema, "minItems", "maxItems")?,
     })
 }
 
 /// Refuses every keyword but these, `type`, `default` and annotations.
-fn only(schema: &Map<String, Value>, keywords: &[&str]) -> Result<(), String> {
+fn refuse_keywords_but(schema: &Map<String, Value>, keywords: &[&str]) -> Result<(), String> {
     let known =
         |keyword: &str| matches!(keyword, "type" | "default") || is_annotation(keyword) || keywords.contains(&keyword);
     match schema.keys().find(|keyword| !known(keyword)) {
@@ -206,14 +208,14 @@ fn text<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Result<Option<&'a 
     }
 }
 
-/// A list with something in it.
-fn some_of<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Vec<Value>> {
+/// A list with at least one item.
+fn non_empty_list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Vec<Value>> {
     schema.get(keyword)?.as_array().filter(|items| !items.is_empty())
 }
 
 fn texts(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, String> {
     let wrong = || format!("`{keyword}` is not a list of texts with at least one in it");
-    some_of(schema, keyword)
+    non_empty_list(schema, keyword)
         .ok_or_else(wrong)?
         .iter()
         .map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong))
@@ -223,12 +225,12 @@ fn texts(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, Stri
 fn titled_options(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<String>, String> {
     let wrong =
         || format!("`{keyword}` is not a list of `{{\"const\": text, \"title\": text}}` with at least one in it");
-    some_of(schema, keyword)
+    non_empty_list(schema, keyword)
         .ok_or_else(wrong)?
         .iter()
         .map(|item| {
             let option = item.as_object().ok_or_else(wrong)?;
-            only(option, &["const", "title"])?;
+            refuse_keywords_but(option, &["const", "title"])?;
             match (text(option, "const")?, text(option, "title")?) {
                 (Some(value), Some(_)) => Ok(value.to_owned()),
                 _ => Err(wrong()),
@@ -240,13 +242,13 @@ fn titled_options(schema: &Map<String, Value>, keyword: &str) -> Result<Vec<Stri
 fn number(schema: &Map<String, Value>, keyword: &str) -> Result<Option<Number>, String> {
     match schema.get(keyword) {
         None => Ok(None),
-        Some(Value::Number(number)) if Exact::of(number) != Exact::Beyond => Ok(Some(number.clone())),
+        Some(Value::Number(number)) if ExactNumber::of(number) != ExactNumber::OutOfRange => Ok(Some(number.clone())),
         Some(_) => Err(format!("`{keyword}` is not a number")),
     }
 }
 
 fn range(schema: &Map<String, Value>, min: &str, max: &str) -> Result<Range, String> {
-    let bound = |keyword: &str| match number(schema, keyword)?.map(|number| Exact::of(&number).integer()) {
+    let bound = |keyword: &str| match number(schema, keyword)?.map(|number| ExactNumber::of(&number).integer()) {
         None => Ok(None),
         Some(whole) => match whole.and_then(|whole| u64::try_from(whole).ok()) {
             Some(whole) => Ok(Some(whole)),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::question::{Asked, Fault, Looked, MAX_BYTES, MAX_ENTRIES, Question, Slept, base_key, first_key};
 use super::{Divergence, Entry, EntryKind, Fingerprint, Ledger, Mismatch, label};
-use crate::record::InputRequest;
+use crate::ledger::InputRequest;
 use crate::{Json, Timestamp};
 
 mod between_polls;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 
-use crate::number::Exact;
+use crate::number::ExactNumber;
 
 /// Goes in front of everything hashed, so that a fingerprint is never equal to a hash made for another purpose, and so
 /// that a change of the encoding can be told apart. Stored ledgers hold fingerprints: this encoding is frozen.
@@ -206,10 +206,10 @@ fn write_value(out: &mut String, value: &Value) {
 }
 
 fn write_number(out: &mut String, number: &Number) {
-    match Exact::of(number) {
-        Exact::Integer(integer) => out.push_str(&integer.to_string()),
-        Exact::Double(double) => out.push_str(ryu_js::Buffer::new().format_finite(double)),
-        Exact::Beyond => out.push_str(&number.to_string()),
+    match ExactNumber::of(number) {
+        ExactNumber::Integer(integer) => out.push_str(&integer.to_string()),
+        ExactNumber::Double(double) => out.push_str(ryu_js::Buffer::new().format_finite(double)),
+        ExactNumber::OutOfRange => out.push_str(&number.to_string()),
     }
 }
 

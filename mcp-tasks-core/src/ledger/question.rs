@@ -1,7 +1,7 @@
 //! What the body asks of the replay machine, and what the machine says.
 
 use super::{EntryKind, Fingerprint, InputKind, Ledger};
-use crate::record::InputRequest;
+use crate::ledger::InputRequest;
 use crate::{Json, Timestamp};
 
 /// A question, as the body puts it.

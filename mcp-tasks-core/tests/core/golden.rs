@@ -98,7 +98,7 @@ fn a_newer_format_is_refused_as_such_whatever_else_has_changed() {
     let order = r#"{"id":7,"status":"paused","format":4294967295}"#;
     for (text, expected) in [(same.as_str(), 3), (other, 3), (order, u32::MAX)] {
         match TaskRecord::from_json(text) {
-            Err(RecordError::NewerFormat { found }) => assert_eq!(found, expected),
+            Err(RecordError::NewerFormat { found, .. }) => assert_eq!(found, expected),
             outcome => panic!("{text}: {outcome:?}"),
         }
     }

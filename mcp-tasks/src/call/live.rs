@@ -42,7 +42,7 @@ impl Round {
         }
         let open = self.open.clone();
         for (key, detail) in refused {
-            self.refuse(&key, &Refusal::Client { detail });
+            self.refuse(&key, &Refusal::client(detail));
         }
         self.answer(&responses);
         // What is open under the same key still was answered by something that is no answer. Asking the same again would
@@ -54,7 +54,7 @@ impl Round {
             .map(|request| (request.key.clone(), unexpected(request.kind)))
             .collect();
         for (key, detail) in stuck {
-            self.refuse(&key, &Refusal::Client { detail });
+            self.refuse(&key, &Refusal::client(detail));
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ impl Round {
     }
 
     pub(crate) fn answer(&mut self, responses: &BTreeMap<String, Json>) {
-        let taken = Answers::take(&self.ledger, &self.open, responses);
+        let taken = Answers::apply(&self.ledger, &self.open, responses);
         self.ledger = taken.ledger;
         self.open = taken.open;
     }

@@ -16,7 +16,7 @@ impl SealingKeys {
     /// Reads keys in base64, separated by commas.
     ///
     /// # Errors
-    /// When a key is not 32 bytes in base64; the words do not show it.
+    /// When a key is not 32 bytes in base64; the message does not show it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let key = |(at, key): (usize, &str)| {
             STANDARD

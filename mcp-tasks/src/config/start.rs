@@ -1,4 +1,4 @@
-//! Why a server does not start.
+//! Why a server does not start: every problem of tools and configuration, and warnings.
 
 use std::fmt;
 use std::io;
@@ -82,7 +82,7 @@ impl fmt::Display for StartProblem {
     }
 }
 
-/// What an operator should know of a start that goes on. It is logged at once, and kept for a program that has no log.
+/// What an operator should know although the server starts. It is logged at once, and kept for a program without a log.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Warnings(Vec<String>);
 
@@ -112,8 +112,7 @@ impl Problems {
         result.map_err(|problem| self.0.push(problem)).ok()
     }
 
-    /// Takes over the problems of another check, those that are known already once; any other error ends the start at
-    /// once.
+    /// Adds the problems of another check, without those that are there already; any other error is returned.
     pub(crate) fn absorb<T>(&mut self, result: Result<T, StartError>) -> Result<Option<T>, StartError> {
         match result {
             Ok(value) => Ok(Some(value)),

@@ -36,13 +36,13 @@ pub(crate) fn collect(
     let collected = inventory::iter::<ToolDescriptor>.into_iter().filter(|_| use_inventory);
     let mut descriptors: Vec<ToolDescriptor> = explicit.into_iter().chain(collected.copied()).collect();
     // By place, so that problems come in the order of the source, and the linker's order never shows.
-    descriptors.sort_by_key(ToolDescriptor::source);
-    descriptors.dedup_by_key(|tool| tool.source());
+    descriptors.sort_by_key(|tool| tool.source);
+    descriptors.dedup_by_key(|tool| tool.source);
 
     let mut keys: Vec<String> = settings::KEYS.iter().map(|key| (*key).to_owned()).collect();
     let mut tools: BTreeMap<Arc<str>, Arc<RegisteredTool>> = BTreeMap::new();
     for descriptor in descriptors {
-        let mut reader = Reader {
+        let mut reader = DescriptorReader {
             config,
             descriptor,
             problems: &mut problems,
@@ -58,8 +58,8 @@ pub(crate) fn collect(
             Entry::Occupied(first) => problems.add(format!(
                 "two tools are called `{}`: at {} and at {}; rename one, with `name = \"…\"` for example",
                 tool.name,
-                first.get().descriptor.source(),
-                descriptor.source(),
+                first.get().descriptor.source,
+                descriptor.source,
             )),
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn expect_tools<N: AsRef<str>>(
 }
 
 /// Reads one descriptor.
-struct Reader<'a> {
+struct DescriptorReader<'a> {
     config: &'a Config,
     descriptor: ToolDescriptor,
     problems: &'a mut Problems,
@@ -96,18 +96,18 @@ struct Reader<'a> {
     keys: &'a mut Vec<String>,
 }
 
-impl Reader<'_> {
+impl DescriptorReader<'_> {
     /// The finished tool; `None` is a problem, and noted. Every check is made before the first `?`.
     fn tool(&mut self, settings: Option<&Settings>, states: &StateMap) -> Option<RegisteredTool> {
         let descriptor = self.descriptor;
-        let name = self.text("name", Some(descriptor.name()), check_name);
-        let title = self.text("title", descriptor.title(), keep);
-        let description = self.text("description", descriptor.description(), keep);
-        let version = self.text("version", descriptor.version(), keep);
-        let ttl = self.text("ttl", descriptor.ttl(), Ttl::parse);
-        let grace = self.text("grace", descriptor.grace(), parse_grace);
-        let placement = self.text("placement", descriptor.placement(), Placement::parse);
-        let poll_interval = self.text("poll_interval", descriptor.poll_interval(), PollInterval::parse);
+        let name = self.text("name", Some(descriptor.name), check_name);
+        let title = self.text("title", descriptor.title, keep);
+        let description = self.text("description", descriptor.description, keep);
+        let version = self.text("version", descriptor.version, keep);
+        let ttl = self.text("ttl", descriptor.ttl, Ttl::parse);
+        let grace = self.text("grace", descriptor.grace, parse_grace);
+        let placement = self.text("placement", descriptor.placement, Placement::parse);
+        let poll_interval = self.text("poll_interval", descriptor.poll_interval, PollInterval::parse);
         self.states(states);
         let input = self.input();
         let output = self.output();
@@ -115,7 +115,7 @@ impl Reader<'_> {
         let (ttl, poll_interval) = self.lifetime(settings, ttl?, poll_interval?)?;
         let (name, input) = (Arc::<str>::from(name??), input?);
         let (title, description, version) = (title?, description?, version?);
-        let placement = self.fitting_placement(placement?, descriptor.grace())?;
+        let placement = self.fitting_placement(placement?, descriptor.grace)?;
         // Wherever it stands in the schema: what may mean it is treated as if it did.
         let has_header_params = Value::Object(input.clone()).to_string().contains("x-mcp-header");
         let schema_hash = Fingerprint::of("input-schema", "", Some(&Value::Object(input.clone())));
@@ -123,7 +123,7 @@ impl Reader<'_> {
         let mut model = Tool::default();
         model.name = name.as_ref().to_owned().into();
         model.title = title;
-        model.description = description.or(descriptor.doc().map(str::to_owned)).map(Into::into);
+        model.description = description.or(descriptor.doc.map(str::to_owned)).map(Into::into);
         model.input_schema = Arc::new(input);
         model.output_schema = output.map(Arc::new);
         model.annotations = annotations(&descriptor);
@@ -133,14 +133,14 @@ impl Reader<'_> {
             model,
             ttl: ttl.duration(),
             poll_interval: poll_interval.duration(),
-            required: descriptor.required(),
+            required: descriptor.required,
             grace: self.fitting_grace(grace?, ttl)?,
             placement,
             version: version.map(Into::into),
             schema_hash,
-            guard: descriptor.guard(),
+            guard: descriptor.guard,
             has_header_params,
-            kind: descriptor.kind(),
+            kind: descriptor.kind,
         })
     }
 
@@ -231,8 +231,8 @@ impl Reader<'_> {
         let placement = placement.unwrap_or(Placement::Local);
         if placement == Placement::Any && grace.is_some() {
             self.problem(
-                "`placement`: with `grace` the node that accepts a call begins it at once, with `any` whichever node takes \
-                 it on; leave out one",
+                "`placement`: with `grace` the node that accepts a call runs it at once, with `any` any node may run it; leave \
+                 out one",
             );
             return None;
         }
@@ -240,7 +240,7 @@ impl Reader<'_> {
     }
 
     fn states(&mut self, states: &StateMap) {
-        for state in self.descriptor.states() {
+        for state in self.descriptor.states {
             if states.contains(state.type_id()) {
                 continue;
             }
@@ -266,7 +266,7 @@ impl Reader<'_> {
 
     fn input(&mut self) -> Option<Map<String, Value>> {
         let mut input = InputSchema::new();
-        self.descriptor.describe_input(&mut input);
+        (self.descriptor.input)(&mut input);
         match input.finish() {
             Ok(schema) => Some(schema),
             Err(error) => {
@@ -278,12 +278,12 @@ impl Reader<'_> {
 
     fn output(&self) -> Option<Map<String, Value>> {
         let mut output = OutputSchema::default();
-        self.descriptor.describe_output(&mut output);
+        (self.descriptor.output)(&mut output);
         output.finish()
     }
 
     fn problem(&mut self, text: &str) {
-        let (name, source) = (self.descriptor.name(), self.descriptor.source());
+        let (name, source) = (self.descriptor.name, self.descriptor.source);
         self.problems.add(format!("tool `{name}` ({source}): {text}"));
     }
 }
@@ -299,18 +299,13 @@ fn check_name(name: &str) -> Result<String, String> {
         Ok(name.to_owned())
     } else {
         Err(format!(
-            "`{name}` is no name for a tool; a name is 1 to 128 of the letters A to Z and a to z, digits, `_`, `-` and `.`"
+            "`{name}` is not a tool name; a name has 1 to 128 of the characters A to Z, a to z, 0 to 9, `_`, `-` and `.`"
         ))
     }
 }
 
 fn annotations(tool: &ToolDescriptor) -> Option<ToolAnnotations> {
-    let hints = [
-        tool.read_only(),
-        tool.destructive(),
-        tool.idempotent(),
-        tool.open_world(),
-    ];
+    let hints = [tool.read_only, tool.destructive, tool.idempotent, tool.open_world];
     let [read_only, destructive, idempotent, open_world] = hints;
     hints
         .iter()

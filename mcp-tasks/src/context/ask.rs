@@ -14,20 +14,20 @@ use crate::tool::elicit_error::ElicitError;
 
 /// A question that is asked when it is awaited; see [`ToolContext::elicit`](crate::ToolContext::elicit).
 ///
-/// Its place among the calls on the context was taken when it was made. It resolves when its answer has come; until then
-/// the run is parked, so nothing that is wrapped around it (a time-out, `select!`) makes it resolve otherwise.
+/// Its ordinal among the calls on the context was taken when it was made. It resolves when its answer has come; until then
+/// the run is parked, so a wrapper around it (a time-out, `select!`) does not end it.
 #[must_use = "a question that is not awaited asks nothing"]
 pub struct Asking<T> {
-    ask: Ask,
+    question: OpenQuestion,
     decode: fn(&Json) -> Result<T, ElicitError>,
 }
 
 impl<T> fmt::Debug for Asking<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Asking")
-            .field("kind", &self.ask.kind)
-            .field("ordinal", &self.ask.ordinal)
-            .field("key", &self.ask.key)
+            .field("kind", &self.question.kind)
+            .field("ordinal", &self.question.ordinal)
+            .field("key", &self.question.key)
             .finish_non_exhaustive()
     }
 }
@@ -42,7 +42,7 @@ impl<T> Asking<T> {
     ) -> Self {
         let ordinal = run.take_ordinal();
         Self {
-            ask: Ask {
+            question: OpenQuestion {
                 run,
                 ordinal,
                 kind,
@@ -58,8 +58,8 @@ impl<T> Asking<T> {
     /// Publishes the question under `key` instead of `elicit-<n>`. A key is used once in a task's life, has no `~` and does
     /// not start with `elicit-`; a body that breaks this fails its task.
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.ask.key = Some(key.into());
-        self.ask.prepared = None;
+        self.question.key = Some(key.into());
+        self.question.prepared = None;
         self
     }
 }
@@ -69,13 +69,13 @@ impl<T> Future for Asking<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let decode = self.decode;
-        self.ask.poll(cx).map(|answer| decode(&answer?))
+        self.question.poll(cx).map(|answer| decode(&answer?))
     }
 }
 
-struct Ask {
+struct OpenQuestion {
     run: Arc<Run>,
-    /// The question's place; `None` where it was put from outside the run's own future.
+    /// The question's ordinal; `None` where it was asked outside the run's own future.
     ordinal: Option<u32>,
     kind: InputKind,
     label: String,
@@ -84,14 +84,14 @@ struct Ask {
     prepared: Option<Prepared>,
 }
 
-/// What a question puts into the ledger and on the wire.
+/// What a question writes into the ledger and on the wire.
 struct Prepared {
     request: Json,
     fingerprint: Fingerprint,
     refusal: Option<Json>,
 }
 
-impl Ask {
+impl OpenQuestion {
     fn prepare(&self) -> Result<Prepared, ElicitError> {
         let request = self.request.clone()?;
         let asked: Value = request.decode().map_err(ElicitError::invalid)?;
@@ -136,7 +136,7 @@ impl Ask {
     }
 }
 
-impl Drop for Ask {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         if let Some(ordinal) = self.ordinal {
             self.run.stop_waiting(ordinal);

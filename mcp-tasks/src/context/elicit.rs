@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::ask::Asking;
+use crate::context::ask::Asking;
 use crate::run::Run;
 use crate::tool::elicit_error::ElicitError;
 use crate::tool::form::{self, ElicitForm};
@@ -64,8 +64,8 @@ fn request<P: Serialize>(kind: InputKind, params: &P) -> Result<Json, ElicitErro
     .map_err(ElicitError::invalid)
 }
 
-/// As [`request`], for what the author wrote: it is asked only if rmcp can put it on the wire. One that it cannot would be
-/// a task that nobody can look at any more.
+/// As [`request`], for params that the author wrote: rmcp must be able to put them on the wire, or no client could read the
+/// task any more.
 fn checked_request<P: Serialize>(kind: InputKind, params: &P) -> Result<Json, ElicitError> {
     let request = request(kind, params)?;
     match request.decode::<InputRequest>() {
@@ -98,7 +98,7 @@ pub(super) fn form<T: ElicitForm>(run: Arc<Run>, message: String) -> Asking<Elic
 }
 
 pub(super) fn free_form(run: Arc<Run>, message: String, schema: &Value) -> Asking<Elicited<Map<String, Value>>> {
-    let request = form_request(&message, check(&schema.to_string()));
+    let request = form_request(&message, check_schema(&schema.to_string()));
     Asking::new(run, InputKind::Form, message, request, |answer| elicited(answer, Ok))
 }
 
@@ -136,9 +136,9 @@ fn elicited<T>(
 }
 
 /// A form's schema, if it is one the protocol allows.
-fn check(schema: &str) -> Result<Json, ElicitError> {
+fn check_schema(schema: &str) -> Result<Json, ElicitError> {
     FormSchema::parse(schema).map_err(ElicitError::invalid)?;
-    // What rmcp cannot put on the wire would be a task that nobody can look at any more.
+    // A schema that rmcp cannot put on the wire would be a task that no client can read any more.
     serde_json::from_str::<ElicitationSchema>(schema).map_err(|error| {
         ElicitError::invalid(format_args!(
             "the schema is not one the protocol's own types can hold: {error}"
@@ -147,7 +147,7 @@ fn check(schema: &str) -> Result<Json, ElicitError> {
     serde_json::from_str(schema).map_err(ElicitError::invalid)
 }
 
-/// The form of `T`, made and checked once in the process's life: a replay asks for it again and again.
+/// The schema of `T`, made and checked once in a process, because every replay needs it.
 fn checked_schema<T: ElicitForm>() -> Result<Json, ElicitError> {
     type Forms = Mutex<HashMap<TypeId, Result<Json, ElicitError>>>;
     static FORMS: OnceLock<Forms> = OnceLock::new();
@@ -158,7 +158,7 @@ fn checked_schema<T: ElicitForm>() -> Result<Json, ElicitError> {
         return schema.clone();
     }
     drop(known);
-    let checked = check(&form::form_schema_json::<T>());
+    let checked = check_schema(&form::form_schema_json::<T>());
     forms
         .lock()
         .unwrap_or_else(PoisonError::into_inner)

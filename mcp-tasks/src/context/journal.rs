@@ -1,5 +1,5 @@
-//! Calls that nobody has to answer and that still must be the same on every run: the clock, random bytes, waits, the
-//! point of deferral.
+//! Calls whose results are journaled without a question: the clock, random bytes, sleeps, client capabilities, the point of
+//! deferral.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use mcp_tasks_core::{EntryKind, Fingerprint, InputKind, Json, Looked, Slept, Tim
 use rmcp::ErrorData;
 use serde::de::DeserializeOwned;
 
-use crate::ToolError;
-use crate::host::Timer;
+use crate::run::clock::Timer;
 use crate::run::{Deferral, Run};
+use crate::tool::error::ToolError;
 
-/// The place of such a call.
-struct Place {
+/// One such call: its ordinal and what it records.
+struct JournaledCall {
     run: Arc<Run>,
     ordinal: Option<u32>,
     kind: EntryKind,
     fingerprint: Fingerprint,
 }
 
-impl Drop for Place {
+impl Drop for JournaledCall {
     fn drop(&mut self) {
         if let Some(ordinal) = self.ordinal {
             self.run.stop_waiting(ordinal);
@@ -33,8 +33,8 @@ impl Drop for Place {
     }
 }
 
-impl Place {
-    fn take(run: Arc<Run>, kind: EntryKind) -> Self {
+impl JournaledCall {
+    fn new(run: Arc<Run>, kind: EntryKind) -> Self {
         let ordinal = run.take_ordinal();
         Self {
             run,
@@ -85,9 +85,9 @@ impl Place {
 }
 
 pub(super) fn now(run: Arc<Run>) -> impl Future<Output = Result<SystemTime, ToolError>> + Send + use<> {
-    let place = Place::take(run, EntryKind::Now);
+    let call = JournaledCall::new(run, EntryKind::Now);
     async move {
-        let now: Timestamp = place.decoded(|| json_of(&place.run.now())).await?;
+        let now: Timestamp = call.decoded(|| json_of(&call.run.now())).await?;
         Ok(SystemTime::from(now))
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn now(run: Arc<Run>) -> impl Future<Output = Result<SystemTime, Tool
 pub(super) fn random<const N: usize>(
     run: Arc<Run>,
 ) -> impl Future<Output = Result<[u8; N], ToolError>> + Send + use<N> {
-    let place = Place::take(run, EntryKind::Random);
+    let call = JournaledCall::new(run, EntryKind::Random);
     async move {
         let mut fresh = [0; N];
         getrandom::fill(&mut fresh).map_err(|error| {
@@ -104,7 +104,7 @@ pub(super) fn random<const N: usize>(
                 None,
             ))
         })?;
-        let recorded: Vec<u8> = place.decoded(|| json_of(fresh.as_slice())).await?;
+        let recorded: Vec<u8> = call.decoded(|| json_of(fresh.as_slice())).await?;
         recorded.try_into().map_err(|recorded: Vec<u8>| {
             let message = format!(
                 "{} random bytes were recorded here, and {N} are asked for now",
@@ -116,36 +116,36 @@ pub(super) fn random<const N: usize>(
 }
 
 pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = Result<(), ToolError>> + Send + use<> {
-    let place = Place::take(run, EntryKind::Sleep);
+    let call = JournaledCall::new(run, EntryKind::Sleep);
     async move {
         let mut timer: Option<(Timestamp, Timer)> = None;
-        let timer_waker = place.run.timer_waker();
+        let timer_waker = call.run.timer_waker();
         poll_fn(|cx| {
-            let ordinal = place.ordinal()?;
-            place.run.stop_waiting_until(ordinal);
+            let ordinal = call.ordinal()?;
+            call.run.stop_waiting_until(ordinal);
             loop {
-                let now = place.run.now();
+                let now = call.run.now();
                 let wake = now.saturating_add(duration);
-                let slept = place.run.cursor().sleep(ordinal, place.fingerprint, wake, now);
+                let slept = call.run.cursor().sleep(ordinal, call.fingerprint, wake, now);
                 match slept {
                     Slept::Over => {
-                        place.run.stop_waiting(ordinal);
-                        place.run.wake_waiting();
+                        call.run.stop_waiting(ordinal);
+                        call.run.wake_waiting();
                         return Poll::Ready(Ok(()));
                     }
                     Slept::Until(wake) => {
                         let (_, until) = match timer.take_if(|(at, _)| *at == wake) {
                             Some(same) => timer.insert(same),
-                            None => timer.insert((wake, place.run.timer(wake))),
+                            None => timer.insert((wake, call.run.timer(wake))),
                         };
-                        // The run is also woken when it moves on, as the wait may have to be looked at again then.
-                        place.run.wait_until(ordinal, wake, cx.waker());
+                        // The run is woken too when it goes on, because the wait may have to be decided anew then.
+                        call.run.wait_until(ordinal, wake, cx.waker());
                         ready!(until.as_mut().poll(&mut Context::from_waker(&timer_waker)));
-                        // The clock may be a little behind the timer: look again, with a timer of what is left.
+                        // The clock may be a little behind the timer: ask again, with a timer of what is left.
                         timer = None;
                     }
                     _ => {
-                        place.run.wait(ordinal, cx.waker());
+                        call.run.wait(ordinal, cx.waker());
                         return Poll::Pending;
                     }
                 }
@@ -156,30 +156,30 @@ pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = R
 }
 
 pub(super) fn can_ask(run: Arc<Run>, kind: InputKind) -> impl Future<Output = Result<bool, ToolError>> + Send + use<> {
-    let place = Place::take(run, EntryKind::Client);
-    async move { place.decoded(|| json_of(&place.run.capabilities.allow(kind))).await }
+    let call = JournaledCall::new(run, EntryKind::Client);
+    async move { call.decoded(|| json_of(&call.run.capabilities.allow(kind))).await }
 }
 
 pub(super) fn defer(run: Arc<Run>) -> impl Future<Output = Result<(), ToolError>> + Send + use<> {
-    let place = Place::take(run, EntryKind::Defer);
+    let call = JournaledCall::new(run, EntryKind::Defer);
     async move {
-        if place.run.deferral == Deferral::Refused {
+        if call.run.deferral == Deferral::Refused {
             return Err(ToolError::protocol(ErrorData::internal_error(
                 "ctx.defer() needs `defer` on the tool's attribute: #[mcp_task(defer)]",
                 None,
             )));
         }
-        place.recorded(|| json_of(&())).await?;
-        if place.run.deferral == Deferral::Pending {
-            // The run ends here; the task's first one comes by again, with this call recorded.
-            place.run.defer();
+        call.recorded(|| json_of(&())).await?;
+        if call.run.deferral == Deferral::Pending {
+            // The run ends here; the first run of the task passes this call again, with its entry recorded.
+            call.run.defer();
             return std::future::pending().await;
         }
         Ok(())
     }
 }
 
-/// Timestamps, bytes and null have a JSON form.
+/// The JSON of a timestamp, bytes, a truth value or null, which always have one.
 fn json_of<T: serde::Serialize + ?Sized>(value: &T) -> Json {
     Json::of(value).unwrap_or_else(|_| Json::from(serde_json::value::RawValue::NULL.to_owned()))
 }

@@ -16,14 +16,14 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::ToolError;
-use crate::host::Timer;
+use crate::run::clock::Timer;
 use crate::run::{Run, apart};
+use crate::tool::error::ToolError;
 
-/// The result of a step as the ledger keeps it.
+/// The outcome of a step as the ledger keeps it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kept<T> {
+enum StepOutcome<T> {
     Value(T),
     /// An error that is a result for the client to read.
     ToolError(CallToolResult),
@@ -31,7 +31,7 @@ enum Kept<T> {
     ProtocolError(ErrorData),
 }
 
-impl<T> Kept<T> {
+impl<T> StepOutcome<T> {
     fn of<E: Into<ToolError>>(outcome: Result<T, E>) -> Self {
         match outcome {
             Ok(value) => Self::Value(value),
@@ -51,8 +51,8 @@ impl<T> Kept<T> {
     }
 }
 
-/// When a step's work is done again after an error: so many times more, with growing delays, before the error is kept and
-/// reaches the function.
+/// How often a step's work is tried again after an error, and after which delays, before the error is recorded and reaches
+/// the function.
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,7 +75,7 @@ pub struct Retry {
 impl Retry {
     /// At most `times` more tries, after 100 ms, 200 ms, and so on up to 30 s, each a little longer by chance.
     pub const fn times(times: usize) -> Self {
-        // Short enough for a blip on the network, long enough not to hammer what is down.
+        // Short enough for a hiccup of the network, long enough not to flood a service that is down.
         Self {
             times,
             first: Duration::from_millis(100),
@@ -105,8 +105,8 @@ impl Retry {
     }
 }
 
-/// What the work of a [`step`](crate::ToolContext::step) is: a future of a `Result`, as an async block makes one. It is
-/// implemented for every such future, and is there for what the compiler says of anything else.
+/// The work of a [`step`](crate::ToolContext::step): a future of a `Result`, such as an async block. It is implemented for every
+/// such future, and exists for a readable error on anything else.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the work of a step",
     label = "not a future of a `Result`",
@@ -120,30 +120,31 @@ impl<T, E, F: Future<Output = Result<T, E>>> StepWork<T, E> for F {}
 /// A piece of work whose result is kept; see [`ToolContext::step`](crate::ToolContext::step).
 #[must_use = "a step that is not awaited does nothing"]
 pub struct Step<T, F, Fut> {
-    place: Result<Place, ToolError>,
+    call: Result<StepCall, ToolError>,
     work: Option<F>,
     /// Calls the work, if it can still be called.
-    call: fn(&mut Option<F>) -> Option<Fut>,
+    start: fn(&mut Option<F>) -> Option<Fut>,
     delays: Option<ExponentialBackoff>,
-    doing: Doing<Fut>,
+    state: StepState<Fut>,
     value: PhantomData<fn() -> T>,
 }
 
-/// What the step is at, after it was allowed to start.
-enum Doing<Fut> {
-    Nothing,
-    /// The call of the work, which may panic.
+enum StepState<Fut> {
+    /// Reading the ledger, or waiting for its turn.
+    Reading,
+    /// Calling the work, which may panic.
     Calling,
-    Work(Pin<Box<Fut>>),
+    Working(Pin<Box<Fut>>),
+    /// Waiting for the next try.
     Waiting(Timer),
 }
 
-// The work is called and never polled in place; its future is boxed.
+// The work is called and not polled in call; its future is boxed.
 impl<T, F, Fut> Unpin for Step<T, F, Fut> {}
 
 impl<T, F, Fut> fmt::Debug for Step<T, F, Fut> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.place.as_ref().map(|place| &*place.name).unwrap_or_default();
+        let name = self.call.as_ref().map(|call| &*call.name).unwrap_or_default();
         f.debug_struct("Step").field("name", &name).finish_non_exhaustive()
     }
 }
@@ -154,12 +155,12 @@ impl<T, F, Fut> Step<T, F, Fut> {
         F: FnOnce() -> Fut,
     {
         Self {
-            // The place is taken here, when the call is made, and not when it is first polled.
-            place: Place::take(run, name.to_owned()),
+            // The ordinal is taken here, when the call is made, and not when it is first polled.
+            call: StepCall::new(run, name.to_owned()),
             work: Some(work),
-            call: |work| work.take().map(|work| work()),
+            start: |work| work.take().map(|work| work()),
             delays: None,
-            doing: Doing::Nothing,
+            state: StepState::Reading,
             value: PhantomData,
         }
     }
@@ -169,7 +170,7 @@ impl<T, F, Fut> Step<T, F, Fut> {
         F: FnMut() -> Fut,
     {
         let mut step = Self::new(run, name, work);
-        step.call = |work| work.as_mut().map(|work| work());
+        step.start = |work| work.as_mut().map(|work| work());
         step.delays = Some(retry.delays());
         step
     }
@@ -185,45 +186,45 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let place = match &this.place {
-            Ok(place) if place.run.is_polling() => place,
+        let call = match &this.call {
+            Ok(call) if call.run.is_polling() => call,
             _ => return Poll::Ready(Err(detached())),
         };
         loop {
-            match &mut this.doing {
-                Doing::Nothing => match ready!(place.look(cx)) {
-                    Some(kept) => return Poll::Ready(place.decode(&kept)),
-                    None => this.doing = Doing::Calling,
+            match &mut this.state {
+                StepState::Reading => match ready!(call.poll_recorded(cx)) {
+                    Some(recorded) => return Poll::Ready(call.decode(&recorded)),
+                    None => this.state = StepState::Calling,
                 },
-                Doing::Waiting(delay) => {
+                StepState::Waiting(delay) => {
                     if delay.as_mut().poll(cx).is_pending() {
-                        place.run.step_waits(place.ordinal, cx.waker());
+                        call.run.step_waits(call.ordinal, cx.waker());
                         return Poll::Pending;
                     }
-                    this.doing = Doing::Calling;
+                    this.state = StepState::Calling;
                 }
-                Doing::Calling => {
-                    place.show_call();
-                    match apart(|| (this.call)(&mut this.work)) {
-                        Some(work) => this.doing = Doing::Work(Box::pin(work)),
-                        None => return Poll::Ready(Err(gone())),
+                StepState::Calling => {
+                    call.notify_call();
+                    match apart(|| (this.start)(&mut this.work)) {
+                        Some(work) => this.state = StepState::Working(Box::pin(work)),
+                        None => return Poll::Ready(Err(polled_after_end())),
                     }
                 }
-                Doing::Work(work) => {
+                StepState::Working(work) => {
                     let Poll::Ready(outcome) = apart(|| work.as_mut().poll(cx)) else {
-                        place.run.step_waits(place.ordinal, cx.waker());
+                        call.run.step_waits(call.ordinal, cx.waker());
                         return Poll::Pending;
                     };
                     if outcome.is_err()
                         && let Some(delay) = this.delays.as_mut().and_then(Iterator::next)
                     {
-                        let until = place.run.now().saturating_add(delay);
-                        this.doing = Doing::Waiting(place.run.timer(until));
+                        let until = call.run.now().saturating_add(delay);
+                        this.state = StepState::Waiting(call.run.timer(until));
                         continue;
                     }
-                    let kept = place.kept(outcome)?;
-                    this.doing = Doing::Nothing;
-                    place.keep(kept);
+                    let recorded = call.encode(outcome)?;
+                    this.state = StepState::Reading;
+                    call.record(recorded);
                 }
             }
         }
@@ -232,23 +233,25 @@ where
 
 impl<T, F, Fut> Drop for Step<T, F, Fut> {
     fn drop(&mut self) {
-        if let (Ok(place), Doing::Calling | Doing::Work(_) | Doing::Waiting(_)) = (&self.place, &self.doing) {
-            place.run.step_ended(place.ordinal);
-            place.run.cursor().abandon_step();
+        if let (Ok(call), StepState::Calling | StepState::Working(_) | StepState::Waiting(_)) =
+            (&self.call, &self.state)
+        {
+            call.run.step_ended(call.ordinal);
+            call.run.cursor().abandon_step();
         }
     }
 }
 
-/// A step's place among the calls of the run.
-struct Place {
+/// The call of one step: its ordinal, and what it reads from and writes to the ledger.
+struct StepCall {
     run: Arc<Run>,
     name: String,
     ordinal: u32,
     fingerprint: Fingerprint,
 }
 
-impl Place {
-    fn take(run: Arc<Run>, name: String) -> Result<Self, ToolError> {
+impl StepCall {
+    fn new(run: Arc<Run>, name: String) -> Result<Self, ToolError> {
         let ordinal = run.take_ordinal().ok_or_else(detached)?;
         let fingerprint = Fingerprint::of(EntryKind::Step.as_str(), &name, None);
         Ok(Self {
@@ -259,8 +262,8 @@ impl Place {
         })
     }
 
-    /// The kept result once its turn has come, or `None` once the work may start.
-    fn look(&self, cx: &mut Context<'_>) -> Poll<Option<Json>> {
+    /// The recorded outcome once its turn has come, or `None` once the work may start.
+    fn poll_recorded(&self, cx: &mut Context<'_>) -> Poll<Option<Json>> {
         let mut cursor = self.run.cursor();
         match cursor.look(self.ordinal, EntryKind::Step, &self.name, self.fingerprint) {
             Looked::Delivered { response, .. } => {
@@ -282,45 +285,46 @@ impl Place {
         }
     }
 
-    /// The step's work is about to be called.
-    fn show_call(&self) {
+    /// Tells a test's watcher that the work is about to be called.
+    fn notify_call(&self) {
         if let Some(watch) = self.run.watcher() {
             watch.step_called(self.ordinal, &self.name);
         }
     }
 
-    /// The result as the ledger keeps it. One that has no JSON form, or cannot be read back, is an error that is kept: the
-    /// work was done, and a replay must find that.
-    fn kept<T, E>(&self, outcome: Result<T, E>) -> Result<Json, ToolError>
+    /// The outcome as the ledger keeps it. One that has no JSON form, or cannot be read back, is recorded as an error: the work
+    /// was done, and a replay must find that.
+    fn encode<T, E>(&self, outcome: Result<T, E>) -> Result<Json, ToolError>
     where
         T: Serialize + DeserializeOwned,
         E: Into<ToolError>,
     {
-        let problem = match Json::of(&Kept::of(outcome)) {
-            Ok(kept) => match kept.decode::<Kept<T>>() {
-                Ok(_) => return Ok(kept),
+        let problem = match Json::of(&StepOutcome::of(outcome)) {
+            Ok(encoded) => match encoded.decode::<StepOutcome<T>>() {
+                Ok(_) => return Ok(encoded),
                 Err(error) => error,
             },
             Err(error) => error,
         };
         let message = format!("the result of step {:?} cannot be kept as JSON: {problem}", self.name);
-        let unkeepable = Kept::<()>::ToolError(CallToolResult::error(vec![ContentBlock::text(message)]));
+        let unkeepable = StepOutcome::<()>::ToolError(CallToolResult::error(vec![ContentBlock::text(message)]));
         Json::of(&unkeepable).map_err(|error| ToolError::new(error.to_string()))
     }
 
-    /// Hands the result over to the ledger.
-    fn keep(&self, result: Json) {
+    /// Records the outcome in the ledger.
+    fn record(&self, outcome: Json) {
         self.run.step_ended(self.ordinal);
         if let Some(watch) = self.run.watcher() {
             watch.step_kept(self.ordinal);
         }
         self.run
             .cursor()
-            .finish_step(self.ordinal, &self.name, self.fingerprint, result);
+            .finish_step(self.ordinal, &self.name, self.fingerprint, outcome);
     }
 
-    fn decode<T: DeserializeOwned>(&self, kept: &Json) -> Result<T, ToolError> {
-        kept.decode::<Kept<T>>()
+    fn decode<T: DeserializeOwned>(&self, recorded: &Json) -> Result<T, ToolError> {
+        recorded
+            .decode::<StepOutcome<T>>()
             .map_err(|error| {
                 let message = format!(
                     "handler changed: the kept result of step {:?} does not fit its type any more: {error}",
@@ -332,14 +336,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StepCall {
     fn drop(&mut self) {
         self.run.stop_waiting(self.ordinal);
     }
 }
 
-/// For a step that is polled after it ended, which no well-behaved body does.
-fn gone() -> ToolError {
+/// A step that is polled after it ended, which is a mistake of the body.
+fn polled_after_end() -> ToolError {
     ToolError::protocol(ErrorData::internal_error("a step was polled after it ended", None))
 }
 

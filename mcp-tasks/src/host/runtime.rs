@@ -78,8 +78,7 @@ impl TaskRuntime {
             if handler.get_tool(&tool.name).is_some() {
                 problems.add(format!(
                     "two tools are called `{}`: one of the wrapped handler's and the one at {}; rename one of them",
-                    tool.name,
-                    tool.descriptor.source(),
+                    tool.name, tool.descriptor.source,
                 ));
             }
         }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{DRAIN_TIMEOUT, Error, Result, Server};
-use crate::config::settings::{allowed, checked};
+use crate::config::settings::{allowed, parse_each};
 use crate::config::start::{Problems, StartError};
 
 mod entry;
@@ -54,7 +54,7 @@ impl HttpOptions {
         let mut read =
             |list: &mut Option<Vec<String>>, method, item: fn(&str) -> std::result::Result<String, String>| {
                 let Some(given) = list else { return };
-                match checked(&*given, item) {
+                match parse_each(&*given, item) {
                     Ok(good) => *given = good,
                     Err(error) => problems.add(format!("`Server::{method}`: {error}")),
                 }

@@ -199,7 +199,7 @@ impl Engine {
             )));
         }
         let mut arguments = Arguments::new(record.arguments.decode().unwrap_or_default());
-        tool.descriptor.check(&mut arguments);
+        (tool.descriptor.check)(&mut arguments);
         if let Some(problem) = arguments.problems().first() {
             return Err(changed(format!(
                 "the arguments of the call do not fit {:?} any more: {problem}",
@@ -226,7 +226,7 @@ impl Engine {
             id: record.task_id.clone(),
             capabilities: record.client_capabilities.clone(),
             ledger: &record.ledger,
-            deferral: if tool.descriptor.defer() {
+            deferral: if tool.descriptor.defer {
                 Deferral::Done
             } else {
                 Deferral::Refused
@@ -241,7 +241,7 @@ impl Engine {
             self.inner.states.clone(),
             record.arguments.decode().unwrap_or_default(),
         );
-        let body = tool.descriptor.call(invocation);
+        let body = (tool.descriptor.call)(invocation);
         let sink = RecordSink {
             engine: self.clone(),
             record: record.clone(),

@@ -200,7 +200,7 @@ impl Engine {
         }
         // What no node had begun to run is not run again.
         let is_unbegun = record.execution.node.is_none();
-        let replays = tool.is_some_and(|tool| is_unbegun || tool.descriptor.on_crash() == OnCrash::Replay);
+        let replays = tool.is_some_and(|tool| is_unbegun || tool.descriptor.on_crash == OnCrash::Replay);
         if replays && !self.works() {
             return Ok(TakenOn::NotHere);
         }

@@ -217,7 +217,7 @@ impl<'a> Session<'a> {
             token: CancellationToken::new(),
             progress: self.progress,
         });
-        let body = self.tool.descriptor.call(Invocation::new(
+        let body = (self.tool.descriptor.call)(Invocation::new(
             run.clone(),
             self.test.caller.clone(),
             self.states.clone(),
@@ -266,7 +266,7 @@ impl<'a> Session<'a> {
                 Ok(response) => {
                     responses.insert(question.key().to_owned(), response);
                 }
-                Err(detail) => refusals.push((question.key(), Refusal::Client { detail })),
+                Err(detail) => refusals.push((question.key(), Refusal::client(detail))),
             }
         }
         for (key, refusal) in refusals {

@@ -42,7 +42,7 @@ pub struct TestTool {
 impl fmt::Debug for TestTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TestTool")
-            .field("name", &self.descriptor.name())
+            .field("name", &self.descriptor.name)
             .field("arguments", &self.arguments)
             .field("clock", &self.clock)
             .field("script", &self.script)
@@ -241,7 +241,7 @@ impl TestTool {
         async move {
             match self.try_run().await {
                 Ok(outcome) => outcome,
-                Err(failure) => panic!("test of the tool `{}` at {at}: {failure}", self.descriptor.name()),
+                Err(failure) => panic!("test of the tool `{}` at {at}: {failure}", self.descriptor.name),
             }
         }
     }

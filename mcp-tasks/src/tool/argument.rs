@@ -15,8 +15,8 @@ use crate::tool::schema;
 /// For what parameters cannot say: renamed or defaulted properties, `deny_unknown_fields`, more words in the schema.
 /// The schema of `T` is the input schema of the tool and has to be an object, or the server does not start.
 ///
-/// Arguments are decoded, not validated: a limit such as `#[schemars(range(max = 10))]` is told to clients, and it is for
-/// the body to hold them to it.
+/// Arguments are decoded, not validated: clients see a limit such as `#[schemars(range(max = 10))]`, and the function has to
+/// check it.
 ///
 /// ```standalone_crate
 /// use mcp_tasks::{Args, mcp_tool};
@@ -61,7 +61,7 @@ pub struct ArgumentProblem {
 }
 
 impl ArgumentProblem {
-    /// The argument, and the way to the place inside it, as in `sources[2].uri`; empty for the arguments as a whole.
+    /// The path of the value, as `sources[2].uri`; empty for the arguments as a whole.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
@@ -91,7 +91,7 @@ impl fmt::Display for ArgumentProblem {
     }
 }
 
-/// The arguments of one call, while they are taken apart.
+/// The arguments of one call, while they are decoded.
 ///
 /// Decoding goes on after a problem, so that the caller learns all of them at once.
 #[derive(Debug)]
@@ -110,21 +110,21 @@ impl Arguments {
         }
     }
 
-    /// Takes one argument out and decodes it; `None` is a problem, and noted.
+    /// Removes one argument and decodes it; `None` is a problem, and noted.
     ///
     /// One that is absent decodes as serde decodes an absent field: an `Option` is `None`, all else is missing.
-    pub fn take<T: ToolArgument>(&mut self, name: &str) -> Option<T> {
+    pub fn decode<T: ToolArgument>(&mut self, name: &str) -> Option<T> {
         let decoded = match self.properties.remove(name) {
-            Some(value) => decode(&value, name),
+            Some(value) => decode_value(&value, name),
             None => T::deserialize(Absent).map_err(|_| ArgumentProblem::missing(name)),
         };
         decoded.map_err(|problem| self.problems.push(problem)).ok()
     }
 
-    /// Takes all arguments out and decodes them as one value; `None` is a problem, and noted.
-    pub fn take_all<T: ToolArgument>(&mut self) -> Option<T> {
+    /// Removes all arguments and decodes them as one value; `None` is a problem, and noted.
+    pub fn decode_all<T: ToolArgument>(&mut self) -> Option<T> {
         let value = Value::Object(std::mem::take(&mut self.properties));
-        let problem = match decode(&value, "") {
+        let problem = match decode_value(&value, "") {
             Ok(decoded) => return Some(decoded),
             Err(problem) => problem,
         };
@@ -160,7 +160,7 @@ pub fn invalid_arguments_result(tool: &str, problems: &[ArgumentProblem]) -> Cal
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-fn decode<T: DeserializeOwned>(value: &Value, name: &str) -> Result<T, ArgumentProblem> {
+fn decode_value<T: DeserializeOwned>(value: &Value, name: &str) -> Result<T, ArgumentProblem> {
     let error = match serde_path_to_error::deserialize(value) {
         Ok(decoded) => return Ok(decoded),
         Err(error) => error,
@@ -188,7 +188,7 @@ fn decode<T: DeserializeOwned>(value: &Value, name: &str) -> Result<T, ArgumentP
 
 /// The value with every whole float written as an integer, if it has any.
 fn integral(value: &Value) -> Option<Value> {
-    /// Beyond it neighbouring integers share one float, so there is no telling which was meant.
+    /// 2^53: beyond it several integers share one float.
     const EXACT: f64 = 9_007_199_254_740_992.0;
 
     fn rewrite(value: &mut Value) -> bool {
@@ -203,7 +203,7 @@ fn integral(value: &Value) -> Option<Value> {
                 }
                 whole
             }
-            // No short cut: all of them have to be rewritten.
+            // `fold` and not `any`, which would stop at the first.
             Value::Array(items) => items.iter_mut().fold(false, |any, item| rewrite(item) | any),
             Value::Object(members) => members.values_mut().fold(false, |any, item| rewrite(item) | any),
             _ => false,
@@ -245,18 +245,18 @@ mod tests {
     #[test]
     fn an_option_takes_absent_and_null() {
         for given in [json!({}), json!({"x": null})] {
-            assert_eq!(arguments(given.clone()).take::<Option<u32>>("x"), Some(None));
-            assert_eq!(arguments(given).take::<Option<Option<u32>>>("x"), Some(None));
+            assert_eq!(arguments(given.clone()).decode::<Option<u32>>("x"), Some(None));
+            assert_eq!(arguments(given).decode::<Option<Option<u32>>>("x"), Some(None));
         }
-        assert_eq!(arguments(json!({"x": 3})).take::<Option<u32>>("x"), Some(Some(3)));
+        assert_eq!(arguments(json!({"x": 3})).decode::<Option<u32>>("x"), Some(Some(3)));
     }
 
     #[test]
     fn all_problems_are_reported_in_the_order_of_the_parameters() {
         let mut given = arguments(json!({"sources": [{"uri": "a", "height": "tall"}], "n": null}));
-        assert!(given.take::<Vec<Source>>("sources").is_none());
-        assert!(given.take::<u32>("n").is_none());
-        assert!(given.take::<String>("name").is_none());
+        assert!(given.decode::<Vec<Source>>("sources").is_none());
+        assert!(given.decode::<u32>("n").is_none());
+        assert!(given.decode::<String>("name").is_none());
         assert_eq!(
             problems(&given),
             [
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn all_arguments_in_one_type_report_every_absent_field() {
         let mut given = arguments(json!({"tags": "x"}));
-        assert!(given.take_all::<Source>().is_none());
+        assert!(given.decode_all::<Source>().is_none());
         assert_eq!(
             problems(&given),
             [
@@ -283,19 +283,22 @@ mod tests {
 
     #[test]
     fn a_whole_float_is_an_integer_and_stays_a_float_where_it_fits_as_one() {
-        assert_eq!(arguments(json!({"n": 3.0})).take::<u32>("n"), Some(3));
-        assert_eq!(arguments(json!({"n": 3.0})).take::<Value>("n"), Some(json!(3.0)));
-        assert_eq!(arguments(json!({"n": [1.0, 2]})).take::<Vec<i8>>("n"), Some(vec![1, 2]));
+        assert_eq!(arguments(json!({"n": 3.0})).decode::<u32>("n"), Some(3));
+        assert_eq!(arguments(json!({"n": 3.0})).decode::<Value>("n"), Some(json!(3.0)));
+        assert_eq!(
+            arguments(json!({"n": [1.0, 2]})).decode::<Vec<i8>>("n"),
+            Some(vec![1, 2])
+        );
         for bad in [json!(1.5), json!(-3.0), json!("3"), json!(true), json!(1e300)] {
-            assert_eq!(arguments(json!({ "n": bad })).take::<u32>("n"), None, "{bad}");
+            assert_eq!(arguments(json!({ "n": bad })).decode::<u32>("n"), None, "{bad}");
         }
     }
 
     #[test]
     fn the_answer_names_the_tool_and_each_argument_on_its_own_line() {
         let mut given = arguments(json!({}));
-        let _: Option<u32> = given.take("a");
-        let _: Option<u32> = given.take("b");
+        let _: Option<u32> = given.decode("a");
+        let _: Option<u32> = given.decode("b");
         let result = invalid_arguments_result("encode", given.problems());
         assert_eq!(result.is_error, Some(true));
         let text = &result.content[0].as_text().unwrap().text;

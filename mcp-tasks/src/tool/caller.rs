@@ -18,7 +18,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller nobody authenticated.
+    /// A caller without authentication.
     #[must_use]
     pub const fn anonymous() -> Self {
         Self { principal: None }
@@ -38,7 +38,7 @@ impl Caller {
         self.principal.as_deref()
     }
 
-    /// Who vouches for the subject: the `iss` of a token.
+    /// The authority that issued the identity: the `iss` of a token.
     #[must_use]
     pub fn issuer(&self) -> Option<&str> {
         self.principal
@@ -46,7 +46,7 @@ impl Caller {
             .and_then(|principal| principal.issuer.as_deref())
     }
 
-    /// Whom the issuer vouches for: the `sub` of a token. Unique only together with the issuer.
+    /// The identity: the `sub` of a token. Unique only together with the issuer.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         self.principal.as_ref().map(|principal| &*principal.subject)

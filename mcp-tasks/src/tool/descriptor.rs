@@ -1,5 +1,9 @@
 //! What the attributes write about a function, in a form that a `const` can hold.
 
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+
 use rmcp::model::CallToolResult;
 
 use crate::tool::argument::Arguments;
@@ -7,10 +11,6 @@ use crate::tool::caller::Guard;
 use crate::tool::error::ToolError;
 use crate::tool::invocation::{BoxFuture, Invocation};
 use crate::tool::schema::{InputSchema, OutputSchema};
-
-mod parts;
-
-pub use parts::{SourceLocation, StateRequirement};
 
 /// Whether a tool may run as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,18 +22,7 @@ pub enum ToolKind {
     Tool,
 }
 
-impl ToolKind {
-    /// The attribute that makes a tool of this kind, for messages.
-    #[must_use]
-    pub const fn attribute(self) -> &'static str {
-        match self {
-            Self::Task => "mcp_task",
-            Self::Tool => "mcp_tool",
-        }
-    }
-}
-
-/// What becomes of a task that was being worked on when its node died or was cut off.
+/// What becomes of a task whose node died, or lost the store, while it ran the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OnCrash {
@@ -45,30 +34,64 @@ pub enum OnCrash {
     Replay,
 }
 
-/// What the expansion of an attribute can do for its tool.
-#[derive(Debug, Clone, Copy)]
-pub struct ToolFunctions {
-    input: fn(&mut InputSchema),
-    output: fn(&mut OutputSchema),
-    check: fn(&mut Arguments),
-    call: fn(Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>>,
+/// Where a tool stands in the source; shown as `file:line`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "the attributes write it as a literal in other crates"
+)]
+pub struct SourceLocation {
+    /// The file, as the compiler was given it.
+    pub file: &'static str,
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The column, counted from 1.
+    pub column: u32,
+    /// The path of the function. Two tools that one macro writes have the rest in common.
+    pub path: &'static str,
 }
 
-impl ToolFunctions {
-    /// `input` and `output` describe, `check` decodes the arguments for their problems alone, `call` runs the function.
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A [`State<T>`](crate::State) parameter: what has to be given to the server before it starts.
+#[derive(Debug, Clone, Copy)]
+pub struct StateRequirement {
+    // Functions, because `TypeId::of` is no `const fn` on the oldest supported compiler.
+    type_id: fn() -> TypeId,
+    shared_type_id: fn() -> TypeId,
+    type_name: fn() -> &'static str,
+}
+
+impl StateRequirement {
+    /// The requirement of a `State<T>` parameter.
     #[must_use]
-    pub const fn new(
-        input: fn(&mut InputSchema),
-        output: fn(&mut OutputSchema),
-        check: fn(&mut Arguments),
-        call: fn(Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>>,
-    ) -> Self {
+    pub const fn of<T: Send + Sync + 'static>() -> Self {
         Self {
-            input,
-            output,
-            check,
-            call,
+            type_id: TypeId::of::<T>,
+            shared_type_id: TypeId::of::<Arc<T>>,
+            type_name: std::any::type_name::<T>,
         }
+    }
+
+    /// The type that is needed.
+    #[must_use]
+    pub fn type_id(&self) -> TypeId {
+        (self.type_id)()
+    }
+
+    /// The `Arc` of the type, which is another type: an application that gave one has no state of this type.
+    pub(crate) fn shared_type_id(&self) -> TypeId {
+        (self.shared_type_id)()
+    }
+
+    /// The name of the type, for messages.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        (self.type_name)()
     }
 }
 
@@ -76,328 +99,103 @@ impl ToolFunctions {
 ///
 /// The texts of attributes still hold their `${key}` placeholders here; they are resolved at start-up.
 #[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "the attributes write it as a literal in other crates"
+)]
 pub struct ToolDescriptor {
-    kind: ToolKind,
-    name: &'static str,
-    functions: ToolFunctions,
-    source: SourceLocation,
-    title: Option<&'static str>,
-    description: Option<&'static str>,
-    doc: Option<&'static str>,
-    ttl: Option<&'static str>,
-    poll_interval: Option<&'static str>,
-    version: Option<&'static str>,
-    required: bool,
-    defer: bool,
-    single_use: bool,
-    on_crash: OnCrash,
-    grace: Option<&'static str>,
-    placement: Option<&'static str>,
-    read_only: Option<bool>,
-    destructive: Option<bool>,
-    idempotent: Option<bool>,
-    open_world: Option<bool>,
-    guard: Option<Guard>,
-    states: &'static [StateRequirement],
+    /// Which attribute it was written with.
+    pub kind: ToolKind,
+    /// The name as written; may hold placeholders.
+    pub name: &'static str,
+    /// Where the attribute stands.
+    pub source: SourceLocation,
+    /// `title = "…"`.
+    pub title: Option<&'static str>,
+    /// `description = "…"`.
+    pub description: Option<&'static str>,
+    /// The doc comment of the function: the description where the attribute gives none. It holds no placeholders.
+    pub doc: Option<&'static str>,
+    /// `ttl = "…"`.
+    pub ttl: Option<&'static str>,
+    /// `poll_interval = "…"`.
+    pub poll_interval: Option<&'static str>,
+    /// `version = "…"`.
+    pub version: Option<&'static str>,
+    /// `required`: refused for clients that do not declare the extension.
+    pub required: bool,
+    /// `defer`: the call becomes a task where the function awaits `ctx.defer()`.
+    pub defer: bool,
+    /// `single_use`: the state of a call that asks is accepted once.
+    pub single_use: bool,
+    /// `on_crash = "…"`.
+    pub on_crash: OnCrash,
+    /// `grace = "…"`.
+    pub grace: Option<&'static str>,
+    /// `placement = "…"`.
+    pub placement: Option<&'static str>,
+    /// The hint `read_only`.
+    pub read_only: Option<bool>,
+    /// The hint `destructive`.
+    pub destructive: Option<bool>,
+    /// The hint `idempotent`.
+    pub idempotent: Option<bool>,
+    /// The hint `open_world`.
+    pub open_world: Option<bool>,
+    /// `guard = path`.
+    pub guard: Option<Guard>,
+    /// What the `State<T>` parameters need.
+    pub states: &'static [StateRequirement],
+    /// Describes the arguments.
+    #[doc(hidden)]
+    pub input: fn(&mut InputSchema),
+    /// Describes the result.
+    #[doc(hidden)]
+    pub output: fn(&mut OutputSchema),
+    /// Decodes the arguments for their problems alone.
+    #[doc(hidden)]
+    pub check: fn(&mut Arguments),
+    /// Runs the function.
+    #[doc(hidden)]
+    pub call: fn(Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>>,
 }
 
 impl ToolDescriptor {
+    /// A tool with nothing set: the attributes write what differs from it. It also stands for a tool
+    /// whose attribute has an error.
     #[doc(hidden)]
-    #[must_use]
-    pub const fn new(kind: ToolKind, name: &'static str, functions: ToolFunctions, source: SourceLocation) -> Self {
-        Self {
-            kind,
-            name,
-            functions,
-            source,
-            title: None,
-            description: None,
-            doc: None,
-            ttl: None,
-            poll_interval: None,
-            version: None,
-            required: false,
-            defer: false,
-            single_use: false,
-            on_crash: OnCrash::Fail,
-            grace: None,
-            placement: None,
-            read_only: None,
-            destructive: None,
-            idempotent: None,
-            open_world: None,
-            guard: None,
-            states: &[],
-        }
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_title(mut self, title: &'static str) -> Self {
-        self.title = Some(title);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_description(mut self, description: &'static str) -> Self {
-        self.description = Some(description);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_doc(mut self, doc: &'static str) -> Self {
-        self.doc = Some(doc);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_ttl(mut self, ttl: &'static str) -> Self {
-        self.ttl = Some(ttl);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_poll_interval(mut self, poll_interval: &'static str) -> Self {
-        self.poll_interval = Some(poll_interval);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_version(mut self, version: &'static str) -> Self {
-        self.version = Some(version);
-        self
-    }
-
-    /// `defer`.
-    #[must_use]
-    pub const fn with_defer(mut self, defer: bool) -> Self {
-        self.defer = defer;
-        self
-    }
-
-    /// `single_use`.
-    #[must_use]
-    pub const fn with_single_use(mut self, single_use: bool) -> Self {
-        self.single_use = single_use;
-        self
-    }
-
-    /// `on_crash = "…"`.
-    #[must_use]
-    pub const fn with_on_crash(mut self, on_crash: OnCrash) -> Self {
-        self.on_crash = on_crash;
-        self
-    }
-
-    /// `grace = "…"`.
-    #[must_use]
-    pub const fn with_grace(mut self, grace: &'static str) -> Self {
-        self.grace = Some(grace);
-        self
-    }
-
-    /// `placement = "…"`.
-    #[must_use]
-    pub const fn with_placement(mut self, placement: &'static str) -> Self {
-        self.placement = Some(placement);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_required(mut self, required: bool) -> Self {
-        self.required = required;
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_read_only(mut self, read_only: bool) -> Self {
-        self.read_only = Some(read_only);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_destructive(mut self, destructive: bool) -> Self {
-        self.destructive = Some(destructive);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_idempotent(mut self, idempotent: bool) -> Self {
-        self.idempotent = Some(idempotent);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_open_world(mut self, open_world: bool) -> Self {
-        self.open_world = Some(open_world);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_guard(mut self, guard: Guard) -> Self {
-        self.guard = Some(guard);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn with_states(mut self, states: &'static [StateRequirement]) -> Self {
-        self.states = states;
-        self
-    }
-
-    /// Which attribute it was written with.
-    #[must_use]
-    pub const fn kind(&self) -> ToolKind {
-        self.kind
-    }
-
-    /// The name as written; may hold placeholders.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Where the attribute stands.
-    #[must_use]
-    pub const fn source(&self) -> SourceLocation {
-        self.source
-    }
-
-    /// `title = "…"`.
-    #[must_use]
-    pub const fn title(&self) -> Option<&'static str> {
-        self.title
-    }
-
-    /// `description = "…"`.
-    #[must_use]
-    pub const fn description(&self) -> Option<&'static str> {
-        self.description
-    }
-
-    /// The doc comment of the function: the description where the attribute gives none. It holds no placeholders.
-    #[must_use]
-    pub const fn doc(&self) -> Option<&'static str> {
-        self.doc
-    }
-
-    /// `ttl = "…"`.
-    #[must_use]
-    pub const fn ttl(&self) -> Option<&'static str> {
-        self.ttl
-    }
-
-    /// `poll_interval = "…"`.
-    #[must_use]
-    pub const fn poll_interval(&self) -> Option<&'static str> {
-        self.poll_interval
-    }
-
-    /// `version = "…"`.
-    #[must_use]
-    pub const fn version(&self) -> Option<&'static str> {
-        self.version
-    }
-
-    /// `defer`: the call becomes a task where the function says so.
-    #[must_use]
-    pub const fn defer(&self) -> bool {
-        self.defer
-    }
-
-    /// `single_use`: the state of a call that asks is accepted once.
-    #[must_use]
-    pub const fn single_use(&self) -> bool {
-        self.single_use
-    }
-
-    /// `on_crash = "…"`.
-    #[must_use]
-    pub const fn on_crash(&self) -> OnCrash {
-        self.on_crash
-    }
-
-    /// `grace = "…"`.
-    #[must_use]
-    pub const fn grace(&self) -> Option<&'static str> {
-        self.grace
-    }
-
-    /// `placement = "…"`.
-    #[must_use]
-    pub const fn placement(&self) -> Option<&'static str> {
-        self.placement
-    }
-
-    /// `required`: refused for clients that do not declare the extension.
-    #[must_use]
-    pub const fn required(&self) -> bool {
-        self.required
-    }
-
-    /// The hint `read_only`.
-    #[must_use]
-    pub const fn read_only(&self) -> Option<bool> {
-        self.read_only
-    }
-
-    /// The hint `destructive`.
-    #[must_use]
-    pub const fn destructive(&self) -> Option<bool> {
-        self.destructive
-    }
-
-    /// The hint `idempotent`.
-    #[must_use]
-    pub const fn idempotent(&self) -> Option<bool> {
-        self.idempotent
-    }
-
-    /// The hint `open_world`.
-    #[must_use]
-    pub const fn open_world(&self) -> Option<bool> {
-        self.open_world
-    }
-
-    /// `guard = path`.
-    #[must_use]
-    pub const fn guard(&self) -> Option<Guard> {
-        self.guard
-    }
-
-    /// What the `State<T>` parameters need.
-    #[must_use]
-    pub const fn states(&self) -> &'static [StateRequirement] {
-        self.states
-    }
-
-    pub(crate) fn describe_input(&self, schema: &mut InputSchema) {
-        (self.functions.input)(schema);
-    }
-
-    pub(crate) fn describe_output(&self, schema: &mut OutputSchema) {
-        (self.functions.output)(schema);
-    }
-
-    pub(crate) fn check(&self, arguments: &mut Arguments) {
-        (self.functions.check)(arguments);
-    }
-
-    pub(crate) fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
-        (self.functions.call)(invocation)
-    }
+    pub const EMPTY: Self = Self {
+        kind: ToolKind::Tool,
+        name: "",
+        source: SourceLocation {
+            file: "",
+            line: 0,
+            column: 0,
+            path: "",
+        },
+        title: None,
+        description: None,
+        doc: None,
+        ttl: None,
+        poll_interval: None,
+        version: None,
+        required: false,
+        defer: false,
+        single_use: false,
+        on_crash: OnCrash::Fail,
+        grace: None,
+        placement: None,
+        read_only: None,
+        destructive: None,
+        idempotent: None,
+        open_world: None,
+        guard: None,
+        states: &[],
+        input: |_| {},
+        output: |_| {},
+        check: |_| {},
+        call: |_| Box::pin(async { Ok(CallToolResult::default()) }),
+    };
 }
 
 inventory::collect!(ToolDescriptor);
@@ -417,7 +215,7 @@ inventory::collect!(ToolDescriptor);
 ///     (a + b).to_string()
 /// }
 ///
-/// assert_eq!(<add as ToolDefinition>::TOOL.name(), "add");
+/// assert_eq!(<add as ToolDefinition>::TOOL.name, "add");
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",

@@ -1,12 +1,12 @@
-//! Why a question has no answer.
+//! Why a question has no answer, and the JSON-RPC error for a capability that the client lacks.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use mcp_tasks_core::InputKind;
 use rmcp::ErrorData;
-use serde_json::json;
-
-use crate::tool::error::missing_capability;
+use rmcp::model::ErrorCode;
+use serde_json::{Value, json};
 
 /// Why there is no answer to a question, not even a "no".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,21 +33,21 @@ pub enum ElicitError {
         /// What did not fit the last time.
         detail: String,
     },
-    /// The question is not one the protocol allows, such as a form that is not an object of plain values.
+    /// The question is not one the protocol allows, such as a form that is not a flat object.
     #[error("the question cannot be asked: {detail}")]
     #[non_exhaustive]
     InvalidQuestion {
         /// What is wrong with it.
         detail: String,
     },
-    /// The answer is a good one for the protocol, but does not fit the type it is wanted as.
+    /// The answer is valid in the protocol, but does not decode to the type that the function asked for.
     #[error("the answer does not fit its type: {detail}")]
     #[non_exhaustive]
     Undecodable {
         /// What serde said.
         detail: String,
     },
-    /// The question was put outside the tool's own future, such as in a spawned task or inside a step.
+    /// The question was asked outside the tool's own future, such as in a spawned task or inside a step.
     #[error(
         "a question was asked outside the tool's own future (inside a step, in a spawned task, or after the tool \
          returned); ask it in the function itself, or with join!"
@@ -63,6 +63,12 @@ const fn needed(kind: InputKind) -> &'static str {
         InputKind::Roots => "roots",
         _ => "such questions",
     }
+}
+
+/// `-32021` with what would be needed (2026-07-28, "Missing Required Client Capability").
+pub(crate) fn missing_capability(message: impl Into<Cow<'static, str>>, required: Value) -> ErrorData {
+    let data = json!({"requiredCapabilities": required});
+    ErrorData::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, message, Some(data))
 }
 
 impl ElicitError {

@@ -1,12 +1,10 @@
 //! How a tool fails.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode};
-use serde_json::{Value, json};
+use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::tool::elicit_error::ElicitError;
 
@@ -32,7 +30,7 @@ use crate::tool::elicit_error::ElicitError;
 ///
 /// What the client gets is the text as it is, so an error with secrets in it has to be replaced before it is returned.
 pub struct ToolError {
-    // Boxed: it travels in every `Result` a tool returns.
+    // Boxed, because it is in every `Result` that a tool returns.
     kind: Box<Kind>,
 }
 
@@ -101,7 +99,7 @@ impl ToolError {
                 return Self::protocol(data);
             }
             let text = error.to_string();
-            // Many errors print their source themselves; said twice it only hides what happened.
+            // Many errors print their source themselves; a second time would be noise.
             if message.is_empty() {
                 message = text;
             } else if !message.ends_with(&text) {
@@ -140,12 +138,6 @@ impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ToolError").field(&self.kind).finish()
     }
-}
-
-/// `-32021` with what would be needed (2026-07-28, "Missing Required Client Capability").
-pub(crate) fn missing_capability(message: impl Into<Cow<'static, str>>, required: Value) -> ErrorData {
-    let data = json!({"requiredCapabilities": required});
-    ErrorData::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, message, Some(data))
 }
 
 #[cfg(test)]

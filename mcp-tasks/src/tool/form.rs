@@ -96,7 +96,7 @@ impl<T: ElicitChoice> ElicitField for Vec<T> {}
 /// it always.
 #[must_use]
 pub fn form_schema<T: ElicitForm>() -> Value {
-    let (properties, required, description) = parts::<T>();
+    let (properties, required, description) = form_parts::<T>();
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
     if let Some(description) = description {
@@ -112,7 +112,7 @@ pub fn form_schema<T: ElicitForm>() -> Value {
 /// [`form_schema`] as JSON text, the properties in the order of the fields, which is the order a person fills them in.
 #[must_use]
 pub fn form_schema_json<T: ElicitForm>() -> String {
-    let (properties, required, description) = parts::<T>();
+    let (properties, required, description) = form_parts::<T>();
     let mut text = String::from(r#"{"type":"object","#);
     if let Some(description) = description {
         text.push_str(&format!(r#""description":{description},"#));
@@ -130,7 +130,7 @@ pub fn form_schema_json<T: ElicitForm>() -> String {
 }
 
 /// The properties in the order of the fields, the required names likewise, and the doc comment of the form.
-fn parts<T: ElicitForm>() -> (Vec<(String, Value)>, Vec<Value>, Option<Value>) {
+fn form_parts<T: ElicitForm>() -> (Vec<(String, Value)>, Vec<Value>, Option<Value>) {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| {
             settings.meta_schema = None;
@@ -156,7 +156,7 @@ fn parts<T: ElicitForm>() -> (Vec<(String, Value)>, Vec<Value>, Option<Value>) {
             properties.push((name.to_owned(), flat(field)));
         }
     }
-    // None are left for a derived `Deserialize`; one written by hand need not tell its fields.
+    // A derived `Deserialize` leaves none; one that is written by hand need not name its fields.
     properties.extend(described.into_iter().map(|(name, field)| (name, flat(field))));
     (properties, required, root.remove("description"))
 }
@@ -294,7 +294,7 @@ fn choices(schema: &Map<String, Value>) -> Option<Choices> {
 /// The fields of `T` as they are called in JSON, in their order, aliases included.
 ///
 /// The schema does not keep the order unless a feature of `serde_json` is on, but a derived `Deserialize` names its
-/// fields, in order, to the format it reads from. This format only listens.
+/// fields, in order, to the format it reads from. This format keeps the names and reads nothing.
 fn field_names<T: DeserializeOwned>() -> Vec<&'static str> {
     let mut names: &'static [&'static str] = &[];
     let _ = T::deserialize(FieldNames(&mut names));

@@ -1,4 +1,4 @@
-//! What only the code uses that the attributes write, through `__private`. It changes together with the attributes.
+//! What generated code calls, through `__private`. It changes together with the attributes.
 
 use std::fmt;
 use std::future::Future;
@@ -8,7 +8,7 @@ use rmcp::model::CallToolResult;
 
 use crate::tool::argument::{ArgumentProblem, Arguments, invalid_arguments_result};
 use crate::tool::caller::{Caller, Denied};
-use crate::tool::descriptor::{SourceLocation, StateRequirement, ToolDescriptor, ToolFunctions, ToolKind};
+use crate::tool::descriptor::StateRequirement;
 use crate::tool::error::ToolError;
 use crate::tool::form::ElicitField;
 use crate::tool::invocation::{BoxFuture, Invocation};
@@ -16,13 +16,13 @@ use crate::tool::parameter::ToolArgument;
 use crate::tool::schema::InputSchema;
 use crate::tool::state::{State, StateMap};
 
-/// What can be done with a parameter that is an argument.
+/// How a parameter that is an argument is described and decoded.
 ///
 /// The bounds stand on [`of`](Self::of) alone, which generated code calls once for a parameter, so that a type that
 /// does not fit is one error.
 pub struct Argument<T> {
     describe: fn(&mut InputSchema, &str, Option<&str>),
-    take: fn(&mut Arguments, &str) -> Option<T>,
+    decode: fn(&mut Arguments, &str) -> Option<T>,
 }
 
 impl<T> Argument<T> {
@@ -34,7 +34,7 @@ impl<T> Argument<T> {
     {
         Self {
             describe: InputSchema::property::<T>,
-            take: Arguments::take::<T>,
+            decode: Arguments::decode::<T>,
         }
     }
 
@@ -45,8 +45,8 @@ impl<T> Argument<T> {
         T: ToolArgument,
     {
         Self {
-            describe: |schema, _, _| schema.whole::<T>(),
-            take: |arguments, _| arguments.take_all::<T>(),
+            describe: |schema, _, _| schema.all::<T>(),
+            decode: |arguments, _| arguments.decode_all::<T>(),
         }
     }
 
@@ -56,8 +56,8 @@ impl<T> Argument<T> {
     }
 
     /// Decodes it.
-    pub fn take(&self, arguments: &mut Arguments, name: &str) -> Option<T> {
-        (self.take)(arguments, name)
+    pub fn decode(&self, arguments: &mut Arguments, name: &str) -> Option<T> {
+        (self.decode)(arguments, name)
     }
 }
 
@@ -67,7 +67,7 @@ impl<T> fmt::Debug for Argument<T> {
     }
 }
 
-/// What can be done with a `State<T>` parameter; one place for its bounds, as with [`Argument`].
+/// How a `State<T>` parameter gets its value; its bounds stand in one place, as with [`Argument`].
 pub struct SharedState<T> {
     requirement: StateRequirement,
     get: fn(&StateMap) -> Option<State<T>>,
@@ -116,15 +116,15 @@ pub fn boxed<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a
     Box::pin(future)
 }
 
-/// What `guard = path` names. The future's being `Send` is no part of it, so that the compiler can say why one is not.
+/// What `guard = path` names. `Send` is asked of the future elsewhere, so that the compiler can say why one is not.
 #[diagnostic::on_unimplemented(
     message = "this cannot be the guard of a tool",
     label = "not an `async fn(&Caller) -> Result<(), Denied>`",
     note = "write `async fn guard(caller: &Caller) -> Result<(), Denied>`"
 )]
 pub trait GuardFunction<'a, Fut> {
-    /// Asks it.
-    fn ask(&self, caller: &'a Caller) -> Fut;
+    /// Calls it.
+    fn check(&self, caller: &'a Caller) -> Fut;
 }
 
 #[diagnostic::do_not_recommend]
@@ -133,21 +133,21 @@ where
     F: Fn(&'a Caller) -> Fut,
     Fut: Future<Output = Result<(), Denied>>,
 {
-    fn ask(&self, caller: &'a Caller) -> Fut {
+    fn check(&self, caller: &'a Caller) -> Fut {
         self(caller)
     }
 }
 
-/// Asks a guard.
+/// Calls a guard.
 pub fn guarded<'a, G, Fut>(guard: G, caller: &'a Caller) -> BoxFuture<'a, Result<(), Denied>>
 where
     G: GuardFunction<'a, Fut>,
     Fut: Future<Output = Result<(), Denied>> + Send + 'a,
 {
-    Box::pin(guard.ask(caller))
+    Box::pin(guard.check(caller))
 }
 
-/// Runs a function that is not async where it may block. Its panic goes on in the caller.
+/// Runs a function that is not async on a thread where it may block. Its panic goes on in the caller.
 ///
 /// A blocking function cannot be stopped: dropping the future leaves it running to its end, its result unused.
 pub async fn blocking<R: Send + 'static>(function: impl FnOnce() -> R + Send + 'static) -> Result<R, ToolError> {
@@ -155,7 +155,7 @@ pub async fn blocking<R: Send + 'static>(function: impl FnOnce() -> R + Send + '
         Ok(returned) => Ok(returned),
         Err(error) => match error.try_into_panic() {
             Ok(payload) => panic::resume_unwind(payload),
-            // The runtime is shutting down and did not start it.
+            // The runtime shuts down and did not start it.
             Err(_) => Err(ToolError::protocol(rmcp::ErrorData::internal_error(
                 "the server is shutting down",
                 None,
@@ -163,19 +163,6 @@ pub async fn blocking<R: Send + 'static>(function: impl FnOnce() -> R + Send + '
         },
     }
 }
-
-/// Stands for a tool whose attribute has an error, which is reported where it is; never run.
-pub const BROKEN: ToolDescriptor = ToolDescriptor::new(
-    ToolKind::Tool,
-    "",
-    ToolFunctions::new(
-        |_| {},
-        |_| {},
-        |_| {},
-        |_| Box::pin(async { Ok(CallToolResult::default()) }),
-    ),
-    SourceLocation::new("", 0, 0, ""),
-);
 
 /// The end of a run whose arguments did not decode.
 #[must_use]

@@ -47,7 +47,7 @@ pub trait ToolFailure: Into<ToolError> {}
 #[diagnostic::do_not_recommend]
 impl<E: Into<ToolError>> ToolFailure for E {}
 
-/// What the expansion of an attribute does with the return type `R` of its function.
+/// How generated code describes and converts the return type `R` of a function.
 pub struct OutputFunctions<R> {
     describe: fn(&mut OutputSchema),
     convert: fn(R) -> Result<CallToolResult, ToolError>,
@@ -85,7 +85,7 @@ pub struct Returned<R>(Plain<R>);
 pub struct Plain<R>(PhantomData<fn() -> R>);
 
 impl<R> Returned<R> {
-    /// A place to start from.
+    /// For generated code.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "only generated code makes one")]
     pub const fn new() -> Self {
@@ -161,37 +161,37 @@ fn describe<T: ToolOutput>(schema: &mut OutputSchema) {
 
 fn convert<T: ToolOutput>(value: T) -> Result<CallToolResult, ToolError> {
     let text = |text: String| Ok(CallToolResult::success(vec![ContentBlock::text(text)]));
-    // Stable Rust has no specialisation; asking for each known type costs a few comparisons per call.
+    // Stable Rust has no specialisation; a downcast to each known type costs a few comparisons per call.
     let mut slot = Some(value);
     let slot: &mut dyn Any = &mut slot;
-    if let Some(result) = take::<CallToolResult>(slot) {
+    if let Some(result) = take_as::<CallToolResult>(slot) {
         return Ok(result);
     }
-    if let Some(value) = take::<String>(slot) {
+    if let Some(value) = take_as::<String>(slot) {
         return text(value);
     }
-    if let Some(value) = take::<&'static str>(slot) {
+    if let Some(value) = take_as::<&'static str>(slot) {
         return text(value.to_owned());
     }
-    if let Some(value) = take::<Cow<'static, str>>(slot) {
+    if let Some(value) = take_as::<Cow<'static, str>>(slot) {
         return text(value.into_owned());
     }
-    if let Some(value) = take::<Box<str>>(slot) {
+    if let Some(value) = take_as::<Box<str>>(slot) {
         return text(value.into_string());
     }
-    if let Some(value) = take::<Arc<str>>(slot) {
+    if let Some(value) = take_as::<Arc<str>>(slot) {
         return text(value.as_ref().to_owned());
     }
-    if take::<()>(slot).is_some() {
+    if take_as::<()>(slot).is_some() {
         return Ok(CallToolResult::success(Vec::new()));
     }
-    if let Some(block) = take::<ContentBlock>(slot) {
+    if let Some(block) = take_as::<ContentBlock>(slot) {
         return Ok(CallToolResult::success(vec![block]));
     }
-    if let Some(blocks) = take::<Vec<ContentBlock>>(slot) {
+    if let Some(blocks) = take_as::<Vec<ContentBlock>>(slot) {
         return Ok(CallToolResult::success(blocks));
     }
-    let written = take::<T>(slot).map(serde_json::to_value);
+    let written = take_as::<T>(slot).map(serde_json::to_value);
     match written {
         Some(Ok(value)) => Ok(CallToolResult::structured(value)),
         Some(Err(error)) => Err(unwritable(&error)),
@@ -200,7 +200,7 @@ fn convert<T: ToolOutput>(value: T) -> Result<CallToolResult, ToolError> {
     }
 }
 
-fn take<U: 'static>(slot: &mut dyn Any) -> Option<U> {
+fn take_as<U: 'static>(slot: &mut dyn Any) -> Option<U> {
     slot.downcast_mut::<Option<U>>()?.take()
 }
 

@@ -18,13 +18,13 @@ pub trait ToolArgument: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgument for T {}
 
-/// Whether a parameter of this type may be absent: asked of the type itself, so that aliases and types with their own
-/// idea of absence are right without a look at how the type is spelled.
+/// Whether a parameter of this type may be absent: the type decodes from absence. So aliases, and types that read absence in
+/// a way of their own, are right.
 pub(crate) fn is_optional<T: DeserializeOwned>() -> bool {
     T::deserialize(Absent).is_ok()
 }
 
-/// What serde gives a field that is not there.
+/// Deserializes as serde does a field that is absent.
 pub(crate) struct Absent;
 
 impl<'de> Deserializer<'de> for Absent {

@@ -21,9 +21,9 @@ pub(crate) struct Registry {
 /// Which node runs a tool's tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// The one that accepts the call.
+    /// The node that accepts the call.
     Local,
-    /// Whichever has the tool and takes the task on.
+    /// Any node that has the tool.
     Any,
 }
 
@@ -32,7 +32,7 @@ impl Placement {
         match text {
             "local" => Ok(Self::Local),
             "any" => Ok(Self::Any),
-            _ => Err(format!("`{text}` is no placement; write `any` or `local`")),
+            _ => Err(format!("`{text}` is not a placement; write `any` or `local`")),
         }
     }
 }
@@ -55,10 +55,7 @@ pub(crate) struct RegisteredTool {
     pub(crate) schema_hash: Fingerprint,
     pub(crate) guard: Option<Guard>,
     /// Whether arguments of it have to be in headers too (2026-07-28, "Custom Headers from Tool Parameters").
-    #[cfg_attr(
-        not(feature = "http"),
-        allow(dead_code, reason = "there is a short way over HTTP alone")
-    )]
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only the HTTP door reads it"))]
     pub(crate) has_header_params: bool,
     pub(crate) kind: ToolKind,
 }
@@ -79,7 +76,7 @@ impl fmt::Debug for RegisteredTool {
         f.debug_struct("RegisteredTool")
             .field("name", &self.name)
             .field("kind", &self.kind)
-            .field("source", &self.descriptor.source())
+            .field("source", &self.descriptor.source)
             .finish_non_exhaustive()
     }
 }

@@ -17,7 +17,7 @@ pub struct InputSchema {
     generator: SchemaGenerator,
     properties: Map<String, Value>,
     required: Vec<Value>,
-    whole: Option<Schema>,
+    all: Option<Schema>,
 }
 
 impl InputSchema {
@@ -26,7 +26,7 @@ impl InputSchema {
             generator: settings().for_deserialize().into_generator(),
             properties: Map::new(),
             required: Vec::new(),
-            whole: None,
+            all: None,
         }
     }
 
@@ -44,15 +44,15 @@ impl InputSchema {
         }
     }
 
-    /// Takes the schema of one type for all arguments.
-    pub fn whole<T: ToolArgument>(&mut self) {
-        self.whole = Some(root::<T>(&mut self.generator));
+    /// Uses the schema of one type for all arguments.
+    pub fn all<T: ToolArgument>(&mut self) {
+        self.all = Some(root::<T>(&mut self.generator));
     }
 
     /// The finished schema, or why it cannot be the schema of a tool.
     pub(crate) fn finish(mut self) -> Result<Map<String, Value>, String> {
-        let schema = match self.whole {
-            Some(whole) => whole,
+        let schema = match self.all {
+            Some(all) => all,
             None => {
                 let mut object = Map::new();
                 object.insert("type".to_owned(), "object".into());
@@ -94,7 +94,7 @@ impl OutputSchema {
     /// clients of earlier protocol revisions, which need an object, are not shown another one.
     pub fn structured<T: JsonSchema>(&mut self) {
         let schema = strict_root(root::<T>(&mut settings().for_serialize().into_generator()));
-        // A schema that allows everything tells nothing, and clients that validate trip over it.
+        // A schema that allows everything says nothing, and some validating clients refuse it.
         self.schema = (!schema.is_empty()).then_some(schema);
     }
 
@@ -103,7 +103,7 @@ impl OutputSchema {
     }
 }
 
-/// The properties that `T` cannot be decoded without.
+/// The properties that `T` requires.
 pub(crate) fn required_properties<T: JsonSchema>() -> Vec<String> {
     let schema = root::<T>(&mut settings().for_deserialize().into_generator());
     let required = schema.get("required").and_then(Value::as_array);

@@ -11,12 +11,11 @@ use std::sync::Arc;
 /// It is no argument of the tool and not in its schema. Cloning it shares the value. A server without a value of the
 /// type does not start. The attribute knows the parameter by the name `State`, so it cannot be renamed on import.
 ///
-/// It can be used as a reference to the value, or taken apart in the parameter: what is inside is the [`Arc`] in which the
-/// server shares the value, to keep or to move into what is spawned. `state.0` is that `Arc`, so the own
-/// field `0` of a tuple struct is reached once it is taken apart.
+/// It derefs to the value, and a pattern in the parameter takes it apart: inside is the [`Arc`] in which the server shares
+/// the value, to keep or to move into a spawned task. `state.0` is that `Arc`, not the field `0` of a tuple struct in it.
 ///
-/// The application gives the value itself, with [`TaskRuntimeBuilder::state`](crate::host::TaskRuntimeBuilder::state), and not an
-/// `Arc` of it. What is in an `Arc` already, because other parts of the program share it, is taken as `State<Arc<T>>`.
+/// The application gives the value itself, with [`TaskRuntimeBuilder::state`](crate::host::TaskRuntimeBuilder::state), and
+/// not an `Arc` of it. A value that other parts of the program share in an `Arc` is a `State<Arc<T>>`.
 ///
 /// ```standalone_crate
 /// use mcp_tasks::{State, mcp_tool};
@@ -81,11 +80,11 @@ impl<T: fmt::Debug> fmt::Debug for State<T> {
 /// What the application gave, by type.
 #[derive(Clone, Default)]
 pub(crate) struct StateMap {
-    values: HashMap<TypeId, Shared>,
+    values: HashMap<TypeId, StateValue>,
 }
 
 #[derive(Clone)]
-struct Shared {
+struct StateValue {
     /// For messages.
     type_name: &'static str,
     value: Arc<dyn Any + Send + Sync>,
@@ -100,7 +99,7 @@ impl StateMap {
     /// Gives a value the application keeps sharing.
     pub(crate) fn insert_shared<T: Send + Sync + 'static>(&mut self, value: Arc<T>) {
         let type_name = std::any::type_name::<T>();
-        self.values.insert(TypeId::of::<T>(), Shared { type_name, value });
+        self.values.insert(TypeId::of::<T>(), StateValue { type_name, value });
     }
 
     pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Option<State<T>> {
@@ -114,7 +113,7 @@ impl StateMap {
 
     /// The names of the types that are there, in their order.
     pub(crate) fn type_names(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.values.values().map(|shared| shared.type_name).collect();
+        let mut names: Vec<_> = self.values.values().map(|value| value.type_name).collect();
         names.sort_unstable();
         names
     }

@@ -49,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
             })
             .chain(responses.clone())
             .collect();
-        let taken = Answers::take(&ledger, &open, &renamed);
+        let taken = Answers::apply(&ledger, &open, &renamed);
         assert_eq!(taken.open.len() + taken.ledger.entries().len(), OPEN.len());
         assert_eq!(taken.changed, taken.open != open || taken.ledger != ledger);
         for request in &taken.open {

@@ -50,7 +50,7 @@ async fn a_value_that_cannot_be_read_is_left_alone_and_hinders_nothing() {
                 };
                 assert_eq!(id, task);
                 assert_eq!(
-                    matches!(source, RecordError::NewerFormat { found: 99 }),
+                    matches!(source, RecordError::NewerFormat { found: 99, .. }),
                     name == "newer"
                 );
             }

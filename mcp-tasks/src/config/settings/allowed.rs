@@ -1,5 +1,5 @@
-//! Names that a request may come under or from. rmcp takes any text for one, and what cannot be a name is then a server that
-//! refuses everything; here it is refused with words.
+//! Values of `Host` and `Origin` that are served. rmcp accepts any text, and one that no request can have makes a server that
+//! refuses everything; here such a text is refused at the start.
 
 use std::net::Ipv6Addr;
 
@@ -9,7 +9,7 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     if text.parse::<Ipv6Addr>().is_ok() || authority(text).is_some() {
         return Ok(text.to_owned());
     }
-    let name = bare(text);
+    let name = host_in(text);
     Err(if text.contains(['/', '?', '#', '@']) {
         format!("`{text}`: a host has no scheme or path: write `{name}`")
     } else if text.ends_with(":*") {
@@ -17,13 +17,13 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     } else if text.contains('*') {
         format!("`{text}`: a host has no wildcards: write each, as in `{EXAMPLE}`")
     } else {
-        format!("`{text}` is no host: write it as `Host` headers have it, `{EXAMPLE}` or `{EXAMPLE}:8443`")
+        format!("`{text}` is not a host: write it as `Host` headers have it, `{EXAMPLE}` or `{EXAMPLE}:8443`")
     })
 }
 
-/// An origin whose pages are served, as `Origin` spells it but for the port: one that is left out is the scheme's, and written
-/// in, because rmcp takes it for any port and says that it will not any more. A scheme without a port of its own, such as
-/// that of a browser's extensions, has none to tell apart.
+/// An origin that is served, as `Origin` spells it, with its port: a missing port is written in as the default of the scheme,
+/// because rmcp reads an origin without a port as any port, and warns that this will change. A scheme without a default port,
+/// such as that of browser extensions, gets any.
 pub(crate) fn origin(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("null") {
@@ -33,7 +33,7 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
         return Err(if text == "*" {
             format!("`*`: an origin has a scheme and no wildcards: write each, as in `https://{EXAMPLE}`")
         } else {
-            format!("`{text}`: an origin has a scheme: write `https://{}`", bare(text))
+            format!("`{text}`: an origin has a scheme: write `https://{}`", host_in(text))
         });
     };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -42,11 +42,11 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     if !is_scheme {
         return Err(format!(
-            "`{text}`: `{scheme}` is no scheme: write `https://{}`",
-            bare(text)
+            "`{text}`: `{scheme}` is not a scheme: write `https://{}`",
+            host_in(text)
         ));
     }
-    // How a browser shows the address of a page; no path yet.
+    // Browsers show the address of a page with this slash; it is not a path.
     let place = rest.strip_suffix('/').unwrap_or(rest);
     if let Some(name) = place.strip_suffix(":*")
         && matches!(authority(name), Some(None))
@@ -62,14 +62,14 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
         }),
         None if place.contains(['/', '?', '#', '@']) => Err(format!(
             "`{text}`: an origin has no path: write `{scheme}://{}`",
-            bare(text)
+            host_in(text)
         )),
         None if place.contains('*') => Err(format!(
             "`{text}`: an origin has no wildcards but for its port: write each, as in `{scheme}://{EXAMPLE}` or \
              `{scheme}://{EXAMPLE}:*`"
         )),
         None => Err(format!(
-            "`{text}` is no origin: write it as `Origin` headers have it, `https://{EXAMPLE}` or `https://{EXAMPLE}:8443`"
+            "`{text}` is not an origin: write it as `Origin` headers have it, `https://{EXAMPLE}` or `https://{EXAMPLE}:8443`"
         )),
     }
 }
@@ -98,7 +98,7 @@ fn authority(text: &str) -> Option<Option<u16>> {
 }
 
 /// The host and port in a URL or something like one, to be shown as what to write.
-fn bare(text: &str) -> &str {
+fn host_in(text: &str) -> &str {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let rest = rest.rsplit('@').next().unwrap_or_default();
@@ -136,13 +136,13 @@ mod tests {
             ("*", "no wildcards: write each, as in `app.example.com`"),
             ("*.x.com", "no wildcards"),
             ("https://", "write `app.example.com`"),
-            ("x.com:", "is no host"),
-            ("x.com:99999", "is no host"),
-            ("x.com:+80", "is no host"),
-            ("x com", "is no host"),
-            ("bücher.example", "is no host"),
-            ("[::1", "is no host"),
-            ("", "is no host"),
+            ("x.com:", "is not a host"),
+            ("x.com:99999", "is not a host"),
+            ("x.com:+80", "is not a host"),
+            ("x com", "is not a host"),
+            ("bücher.example", "is not a host"),
+            ("[::1", "is not a host"),
+            ("", "is not a host"),
         ] {
             let error = host(bad).unwrap_err();
             assert!(error.contains(words) && error.contains(&format!("`{bad}`")), "{error}");
@@ -179,9 +179,9 @@ mod tests {
             ("https://x.com/mcp", "an origin has no path: write `https://x.com`"),
             ("https://me@x.com", "an origin has no path: write `https://x.com`"),
             ("https://x.com:80:*", "no wildcards but for its port"),
-            ("https://", "is no origin"),
-            ("https://x.com:99999", "is no origin"),
-            ("://x.com", "is no scheme: write `https://x.com`"),
+            ("https://", "is not an origin"),
+            ("https://x.com:99999", "is not an origin"),
+            ("://x.com", "is not a scheme: write `https://x.com`"),
             ("", "an origin has a scheme"),
         ] {
             let error = origin(bad).unwrap_err();

@@ -151,7 +151,7 @@ fn invocation(arguments: Value) -> Invocation {
 
 async fn call(name: &str, arguments: Value) -> Result<CallToolResult, ToolError> {
     let registry = registry(&[]).unwrap();
-    registry.get(name).unwrap().descriptor.call(invocation(arguments)).await
+    (registry.get(name).unwrap().descriptor.call)(invocation(arguments)).await
 }
 
 fn text(result: &CallToolResult) -> &str {
@@ -191,7 +191,7 @@ async fn all_arguments_come_in_one_type() {
 fn arguments_are_checked_without_running_the_function() {
     let tool = encode::TOOL;
     let mut arguments = Arguments::new(Map::from_iter([("height".to_owned(), json!("x"))]));
-    tool.check(&mut arguments);
+    (tool.check)(&mut arguments);
     let problems: Vec<_> = arguments.problems().iter().map(ToString::to_string).collect();
     assert_eq!(
         problems,
@@ -244,7 +244,7 @@ fn a_tool_is_listed_as_its_attribute_says() {
 
 #[tokio::test]
 async fn a_guard_is_asked_about_the_caller() {
-    let guard = r#type::TOOL.guard().unwrap();
+    let guard = r#type::TOOL.guard.unwrap();
     assert_eq!(guard(&Caller::anonymous()).await.unwrap_err().reason(), "log in first");
 }
 
@@ -252,7 +252,7 @@ async fn a_guard_is_asked_about_the_caller() {
 fn tools_are_collected_at_link_time_and_one_that_comes_both_ways_is_one() {
     let mut known: Vec<_> = inventory::iter::<ToolDescriptor>
         .into_iter()
-        .map(ToolDescriptor::name)
+        .map(|tool| tool.name)
         .collect();
     known.sort_unstable();
     assert!(known.contains(&"encode") && known.contains(&"not_an_object"));
@@ -295,7 +295,7 @@ fn two_tools_of_one_name_stop_the_start_and_both_places_are_named() {
     let error = collect(tools, false, &config(&[]), &states()).unwrap_err();
     let lines = lines(error);
     for tool in [encode::TOOL, double::again::TOOL] {
-        assert!(lines[0].contains(&tool.source().to_string()), "{lines:?}");
+        assert!(lines[0].contains(&tool.source.to_string()), "{lines:?}");
     }
 }
 

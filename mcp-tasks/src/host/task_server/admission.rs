@@ -39,13 +39,13 @@ pub(crate) async fn admit(
         ));
     }
     let mut checked = Arguments::new(arguments.clone());
-    tool.descriptor.check(&mut checked);
+    (tool.descriptor.check)(&mut checked);
     if !checked.problems().is_empty() {
         // SEP-1303: a result that a model can read and mend, the same whether the call would be a task or not.
         let result = invalid_arguments_result(&tool.name, checked.problems());
         return Ok(Admission::Answered(Box::new(result)));
     }
-    let deferral = match (tool.descriptor.defer(), decision) {
+    let deferral = match (tool.descriptor.defer, decision) {
         (false, _) => Deferral::Refused,
         (true, Decision::Task) => Deferral::Pending,
         (true, _) => Deferral::Done,

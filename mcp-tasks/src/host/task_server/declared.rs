@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::TaskServer;
 use crate::task::Client;
 use crate::tool::caller::{Caller, Guard};
-use crate::tool::error::missing_capability;
+use crate::tool::elicit_error::missing_capability;
 
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 

@@ -130,7 +130,7 @@ fn definitions_stand_at_the_root_and_a_closed_object_stays_closed() {
 #[test]
 fn one_type_for_all_arguments_stands_at_the_root() {
     let mut input = InputSchema::new();
-    input.whole::<Node>();
+    input.all::<Node>();
     let schema = input.finish().unwrap();
     assert_eq!(
         schema["properties"]["children"],
@@ -139,7 +139,7 @@ fn one_type_for_all_arguments_stands_at_the_root() {
     assert!(schema["$defs"]["Node"].is_object());
     assert!(!schema.contains_key("title") && !schema.contains_key("$schema"));
     let mut input = InputSchema::new();
-    input.whole::<HashMap<String, u8>>();
+    input.all::<HashMap<String, u8>>();
     assert_eq!(input.finish().unwrap()["properties"], json!({}));
 }
 
@@ -147,7 +147,7 @@ fn one_type_for_all_arguments_stands_at_the_root() {
 fn all_arguments_that_are_no_object_are_refused() {
     fn refusal<T: ToolArgument>() -> String {
         let mut input = InputSchema::new();
-        input.whole::<T>();
+        input.all::<T>();
         input.finish().unwrap_err()
     }
     assert!(refusal::<u8>().contains("\"integer\""));

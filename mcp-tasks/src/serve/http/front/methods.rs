@@ -182,7 +182,7 @@ impl<H: ServerHandler> Shared<H> {
             return None;
         }
         let is_created = decide(tool.support(), declared.tasks) == Decision::Task
-            && !tool.descriptor.defer()
+            && !tool.descriptor.defer
             && params.request_state.is_none();
         if params.meta.has_progress_token && !is_created {
             // It may want an event stream for its reports.
