@@ -141,7 +141,7 @@ impl Engine {
                 round.answer(responses);
                 // Each request says for itself what its client can be asked (2026-07-28, "Multi Round-Trip Requests",
                 // "Server Requirements").
-                round.refuse_what_is_beyond(&ClientCapabilities::new(call.client.capabilities.clone()));
+                round.refuse_what_is_beyond(&call.client.capabilities);
                 if !round.open.is_empty() {
                     return self.ask_in_rounds(&binding(&call.arguments), round);
                 }
@@ -189,7 +189,7 @@ impl Engine {
         let run = Run::new(RunStart {
             carrier: Box::new(InCall),
             id: round.id.clone(),
-            capabilities: ClientCapabilities::new(call.client.capabilities.clone()),
+            capabilities: call.client.capabilities.clone(),
             ledger: &round.ledger,
             deferral: call.deferral,
             clock: self.inner.clock.clone(),

@@ -129,7 +129,7 @@ impl<H: ServerHandler> Server<H> {
     }
 
     fn into_front(mut self, stop: CancellationToken) -> Front<H> {
-        let settings = self.runtime.engine.settings();
+        let settings = self.runtime.engine().settings();
         let mut config = StreamableHttpServerConfig::default()
             // A poll is one small answer: an event stream around it costs a client an event parser and the connection
             // its reuse. rmcp still opens a stream when a call sends notifications.
@@ -148,7 +148,7 @@ impl<H: ServerHandler> Server<H> {
         {
             config = config.with_allowed_origins(origins);
         }
-        Front::new(self.runtime, self.handler, config)
+        Front::new(self.runtime.operations, self.handler, config)
     }
 }
 
@@ -163,14 +163,14 @@ pub(super) async fn serve<H: ServerHandler>(
     ready: impl FnOnce(&str),
 ) -> Result<Instant> {
     server.http.check()?;
-    let addr = server.runtime.engine.settings().http_addr.clone();
+    let addr = server.runtime.engine().settings().http_addr.clone();
     let refused = |source| Error::Listen {
         addr: addr.clone(),
         source,
     };
     let listener = TcpListener::bind(&addr).await.map_err(refused)?;
     let local = listener.local_addr().map_err(refused)?;
-    let settings = server.runtime.engine.settings();
+    let settings = server.runtime.engine().settings();
     if !local.ip().is_loopback() && server.http.hosts.is_none() && settings.http_allowed_hosts.is_none() {
         let text = format!(
             "the address {local} is not a loopback one, but only loopback `Host` headers are served: name the hosts under \

@@ -24,9 +24,8 @@ use tower_service::Service;
 
 use super::super::Factory;
 use super::sessions::Sessions;
-use crate::host::runtime::TaskRuntime;
-use crate::host::task_server::TaskServer;
-use crate::serve::capabilities::Known;
+use crate::host::handler::TaskServer;
+use crate::host::operations::Operations;
 use crate::serve::message::REVISION;
 use crate::serve::subscription::LISTEN;
 
@@ -51,10 +50,9 @@ pub(super) struct Front<H> {
 
 struct Shared<H> {
     behind: Behind<H>,
-    runtime: TaskRuntime,
+    operations: Operations,
     handler: Factory<H>,
     door: Door,
-    known: Known,
     /// Whether anything is answered here.
     answers: bool,
     require_name: bool,
@@ -78,28 +76,27 @@ impl<H> fmt::Debug for Front<H> {
 }
 
 impl<H: ServerHandler> Front<H> {
-    pub(super) fn new(runtime: TaskRuntime, handler: Factory<H>, config: StreamableHttpServerConfig) -> Self {
-        let settings = runtime.engine.settings();
+    pub(super) fn new(operations: Operations, handler: Factory<H>, config: StreamableHttpServerConfig) -> Self {
+        let settings = operations.engine().settings();
         let (answers, require_name) = (settings.http_front, settings.http_require_name);
         // A handler that does not speak the revision has every request of it refused.
-        let versions = TaskServer::new(runtime.clone(), handler()).supported_protocol_versions();
+        let versions = TaskServer::new(operations.clone(), handler()).supported_protocol_versions();
         let speaks_it = versions.contains(&ProtocolVersion::V_2026_07_28);
         let door = Door::new(&config);
         let (limit, stop) = (config.max_request_body_bytes, config.cancellation_token.clone());
         let sessions = Sessions::new(settings.http_session_timeout, settings.http_max_sessions);
-        let (server, make) = (runtime.clone(), handler.clone());
+        let (shared, make) = (operations.clone(), handler.clone());
         let behind = StreamableHttpService::new(
-            move || Ok(TaskServer::new(server.clone(), make())),
+            move || Ok(TaskServer::new(shared.clone(), make())),
             Arc::new(sessions),
             config,
         );
         Self {
             shared: Arc::new(Shared {
                 behind,
-                runtime,
+                operations,
                 handler,
                 door,
-                known: Known::default(),
                 answers: answers && speaks_it,
                 require_name,
                 limit,

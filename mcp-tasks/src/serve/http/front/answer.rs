@@ -8,7 +8,7 @@ use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 use serde::Serialize;
 
-use crate::host::task_server::wire::TaskJson;
+use crate::host::wire::TaskJson;
 use crate::serve::message::Id;
 
 #[derive(Serialize)]

@@ -14,7 +14,8 @@ use futures::{Stream, StreamExt};
 use rmcp::ServerHandler;
 
 use super::{Shared, answer};
-use crate::host::task_server::{TaskServer, answered};
+use crate::host::handler::TaskServer;
+use crate::host::operations::answered;
 use crate::serve::message::{Checked, Request, decode};
 use crate::serve::subscription::{LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter};
 
@@ -29,13 +30,13 @@ impl<H: ServerHandler> Shared<H> {
             return None;
         }
         let params = request.params.0;
-        let ids = match params.task_filter(&self.known) {
+        let ids = match params.task_filter(self.operations.capabilities()) {
             TaskFilter::Tasks(ids) => ids,
             TaskFilter::Refused(error) => return Some(answer::error(&request.id, error)),
             TaskFilter::Absent => return None,
         };
         let id = request.id.into_owned();
-        let handler = TaskServer::new(self.runtime.clone(), (self.handler)());
+        let handler = TaskServer::new(self.operations.clone(), (self.handler)());
         let others = params.handler_filter(&handler);
         let mut theirs = None;
         if !others.is_empty() {
@@ -47,8 +48,8 @@ impl<H: ServerHandler> Shared<H> {
             theirs = Some(events(response.into_body()));
         }
         let opened = answered(async {
-            let (caller, server) = (self.runtime.caller(parts), handler.get_info().server_info);
-            Subscription::open(&self.runtime.engine, id.clone(), &ids, caller, server).await
+            let (caller, server) = (self.operations.caller(parts)?, handler.get_info().server_info);
+            Subscription::open(self.operations.engine(), id.clone(), &ids, caller, server).await
         });
         Some(match opened.await {
             Ok(subscription) => stream(merged(self.ours(subscription.with_handler_filter(others)), theirs)),
