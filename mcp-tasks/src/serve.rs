@@ -19,10 +19,7 @@ use crate::host::runtime::TaskRuntime;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(any(feature = "http", feature = "stdio"))]
-#[cfg_attr(
-    not(feature = "http"),
-    allow(dead_code, reason = "there is a short way over HTTP alone")
-)]
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "the fast path is over HTTP alone"))]
 mod message;
 mod signal;
 mod start_notice;

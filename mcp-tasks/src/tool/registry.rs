@@ -55,10 +55,7 @@ pub(crate) struct RegisteredTool {
     pub(crate) schema_hash: Fingerprint,
     pub(crate) guard: Option<Guard>,
     /// Whether arguments of it have to be in headers too (2026-07-28, "Custom Headers from Tool Parameters").
-    #[cfg_attr(
-        not(feature = "http"),
-        allow(dead_code, reason = "there is a short way over HTTP alone")
-    )]
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "the fast path is over HTTP alone"))]
     pub(crate) has_header_params: bool,
     pub(crate) kind: ToolKind,
 }

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{self, Acknowledgement};
-use super::door::is_named;
-use super::{Method, REVISION, Shared};
+use super::gate::is_named;
+use super::response::{self, Acknowledgement};
+use super::{FastPath, McpMethod, REVISION};
 use crate::call::{Answer, Channel};
 use crate::host::capabilities::DeclaredCapabilities;
 use crate::host::extension::TasksExtension;
@@ -59,12 +59,12 @@ struct CallParams<'a> {
 }
 
 /// The request, if its body is what its headers say it is.
-fn decode<'a, P: Deserialize<'a>>(method: Method, body: &'a str) -> Option<Request<'a, P>> {
+fn decode<'a, P: Deserialize<'a>>(method: McpMethod, body: &'a str) -> Option<Request<'a, P>> {
     let request: Request<'a, P> = message::decode(body)?;
     (request.method == method.name()).then_some(request)
 }
 
-impl<H: ServerHandler> Shared<H> {
+impl<H: ServerHandler> FastPath<H> {
     /// What a request of this revision declares; `None` if that is not clear.
     fn declared(&self, meta: &Meta<'_>) -> Option<DeclaredCapabilities> {
         if meta.version != REVISION {
@@ -91,23 +91,23 @@ impl<H: ServerHandler> Shared<H> {
     fn refuse(&self, id: &Id<'_>, refusal: TaskRefusal) -> Option<Response> {
         let may_be_inner =
             matches!(refusal, TaskRefusal::Unknown) && (self.handler)().get_info().capabilities.supports_tasks();
-        (!may_be_inner).then(|| answer::error(id, refusal.into()))
+        (!may_be_inner).then(|| response::error(id, refusal.into()))
     }
 
     fn acknowledge(&self, id: &Id<'_>, outcome: Result<(), TaskRefusal>) -> Option<Response> {
         match outcome {
-            Ok(()) => Some(answer::result(id, &Acknowledgement::new())),
+            Ok(()) => Some(response::result(id, &Acknowledgement::new())),
             Err(refusal) => self.refuse(id, refusal),
         }
     }
 
     pub(super) async fn get(&self, parts: &Parts, body: &str) -> Option<Response> {
-        let request: Request<'_, TaskParams<'_>> = decode(Method::Get, body)?;
+        let request: Request<'_, TaskParams<'_>> = decode(McpMethod::Get, body)?;
         let params = &request.params.0;
         let declared = self.declared_for_task(parts, &params.meta, &params.task_id)?;
         let caller = match self.operations.caller(parts) {
             Ok(caller) => caller,
-            Err(error) => return Some(answer::error(&request.id, error)),
+            Err(error) => return Some(response::error(&request.id, error)),
         };
         let get = GetTask {
             id: TaskId::new(&params.task_id),
@@ -116,21 +116,21 @@ impl<H: ServerHandler> Shared<H> {
         };
         match self.operations.get(get).await {
             Ok(record) => Some(match TaskJson::polled(&record) {
-                Ok(task) => answer::task(&request.id, &task, length(&record)),
-                Err(error) => answer::error(&request.id, error),
+                Ok(task) => response::task(&request.id, &task, length(&record)),
+                Err(error) => response::error(&request.id, error),
             }),
             Err(refusal) => self.refuse(&request.id, refusal),
         }
     }
 
     pub(super) async fn update(&self, parts: &Parts, body: &str) -> Option<Response> {
-        let request: Request<'_, UpdateParams<'_>> = decode(Method::Update, body)?;
+        let request: Request<'_, UpdateParams<'_>> = decode(McpMethod::Update, body)?;
         let params = request.params.0;
         let declared = self.declared_for_task(parts, &params.meta, &params.task_id)?;
         let extension = declared.extension;
         let client = match self.client(parts, &params.meta, declared) {
             Ok(client) => client,
-            Err(error) => return Some(answer::error(&request.id, error)),
+            Err(error) => return Some(response::error(&request.id, error)),
         };
         let update = UpdateTask {
             id: TaskId::new(&params.task_id),
@@ -142,12 +142,12 @@ impl<H: ServerHandler> Shared<H> {
     }
 
     pub(super) async fn cancel(&self, parts: &Parts, body: &str) -> Option<Response> {
-        let request: Request<'_, TaskParams<'_>> = decode(Method::Cancel, body)?;
+        let request: Request<'_, TaskParams<'_>> = decode(McpMethod::Cancel, body)?;
         let params = &request.params.0;
         let declared = self.declared_for_task(parts, &params.meta, &params.task_id)?;
         let caller = match self.operations.caller(parts) {
             Ok(caller) => caller,
-            Err(error) => return Some(answer::error(&request.id, error)),
+            Err(error) => return Some(response::error(&request.id, error)),
         };
         let cancel = CancelTask {
             id: TaskId::new(&params.task_id),
@@ -158,7 +158,7 @@ impl<H: ServerHandler> Shared<H> {
     }
 
     pub(super) async fn call(&self, parts: &Parts, body: &str) -> Option<Response> {
-        let request: Request<'_, CallParams<'_>> = decode(Method::Call, body)?;
+        let request: Request<'_, CallParams<'_>> = decode(McpMethod::Call, body)?;
         let params = request.params.0;
         let tool = self.operations.tool(&params.name)?.clone();
         let declared = self.declared(&params.meta)?;
@@ -173,7 +173,7 @@ impl<H: ServerHandler> Shared<H> {
         }
         let client = match self.client(parts, &params.meta, declared) {
             Ok(client) => client,
-            Err(error) => return Some(answer::error(&request.id, error)),
+            Err(error) => return Some(response::error(&request.id, error)),
         };
         let gone = CancellationToken::new();
         let _fires_gone = gone.clone().drop_guard();
@@ -190,12 +190,12 @@ impl<H: ServerHandler> Shared<H> {
             gone,
         };
         Some(match self.operations.call(call).await {
-            Ok(Answer::Task(record)) => answer::task(&request.id, &TaskJson::created(&record), 0),
+            Ok(Answer::Task(record)) => response::task(&request.id, &TaskJson::created(&record), 0),
             Ok(other) => match call_response(other) {
-                Ok(response) => answer::result(&request.id, &ServerResult::from(response)),
-                Err(error) => answer::error(&request.id, error),
+                Ok(response) => response::result(&request.id, &ServerResult::from(response)),
+                Err(error) => response::error(&request.id, error),
             },
-            Err(error) => answer::error(&request.id, error),
+            Err(error) => response::error(&request.id, error),
         })
     }
 }
