@@ -34,11 +34,15 @@ pub(crate) fn unknown_tool(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("Unknown tool: {name}"), None)
 }
 
-/// Whether a call is a task before the tool says anything. A call that was begun inside the call, and so brings a
-/// `requestState`, ends inside it, also for a client that declares tasks only now: what it was told and did so far is in
-/// that state.
+/// Whether a call that is not refused becomes a task before its tool runs, and so reports nothing itself.
 pub(crate) fn becomes_task_at_once(tool: &RegisteredTool, extension: TasksExtension, has_state: bool) -> bool {
     let decision = decide(tool.support(), extension == TasksExtension::Declared);
+    starts_task(tool, decision, has_state)
+}
+
+/// A call that brings a `requestState` was begun as one and is ended as one, also for a client that declares tasks only
+/// now: what it was told and did so far is in that state.
+fn starts_task(tool: &RegisteredTool, decision: Decision, has_state: bool) -> bool {
     decision == Decision::Task && !tool.descriptor.defer() && !has_state
 }
 
@@ -62,12 +66,13 @@ impl Operations {
 
 impl CallTool {
     async fn carry(self, engine: &Engine) -> Result<Answer, ErrorData> {
-        let deferral = match admit(&self.tool, &self.client.caller, self.extension, &self.arguments).await? {
-            Admission::Run { deferral, .. } => deferral,
+        let admitted = admit(&self.tool, &self.client.caller, self.extension, &self.arguments).await?;
+        let (decision, deferral) = match admitted {
+            Admission::Run { decision, deferral } => (decision, deferral),
             Admission::Answered(result) => return Ok(Answer::Result(result)),
         };
         let has_state = matches!(self.channel, Channel::Rounds { state: Some(_), .. });
-        if becomes_task_at_once(&self.tool, self.extension, has_state) {
+        if starts_task(&self.tool, decision, has_state) {
             self.start_task(engine).await
         } else {
             self.run_inside(engine, deferral).await
