@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_tasks_core::{ClientCapabilities, Fingerprint, InputRequest, Json, Ledger, TaskId, Timestamp};
+use mcp_tasks_core::{Fingerprint, InputRequest, Json, Ledger, TaskId, Timestamp};
 use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 use rmcp::{ErrorData, RoleServer};
@@ -188,7 +188,7 @@ impl CallRunner {
             Channel::Rounds { state: Some(state), .. } => {
                 let state = std::mem::take(state);
                 let (round, expiry) = self.open_round(&call, &state)?;
-                if call.tool.descriptor.single_use() {
+                if call.tool.descriptor.single_use {
                     let print = Fingerprint::of("request-state", "", Some(&Value::from(state)));
                     single_use = Some(SingleUse {
                         key: TaskId::new(&print.to_hex()),
@@ -225,7 +225,7 @@ impl CallRunner {
             round.answer(&std::mem::take(responses));
             // Each request says for itself what its client can be asked (2026-07-28, "Multi Round-Trip Requests",
             // "Server Requirements").
-            round.refuse_what_is_beyond(&ClientCapabilities::new(call.origin.capabilities.clone()));
+            round.refuse_what_is_beyond(&call.origin.capabilities);
             if !round.open.is_empty() {
                 return self.ask_in_rounds(&call, round);
             }
@@ -271,7 +271,7 @@ impl CallRunner {
         let run = Run::new(RunStart {
             carrier: Box::new(InCall),
             id: round.id.clone(),
-            capabilities: ClientCapabilities::new(call.origin.capabilities.clone()),
+            capabilities: call.origin.capabilities.clone(),
             ledger: &round.ledger,
             deferral: call.deferral,
             clock: self.clock.clone(),

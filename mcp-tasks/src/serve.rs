@@ -13,22 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::settings::Transport;
 use crate::config::start::StartError;
+use crate::host::handler::NoHandler;
 use crate::host::runtime::TaskRuntime;
-use crate::host::task_server::NoHandler;
 
-#[cfg(any(feature = "http", feature = "stdio"))]
-#[cfg_attr(
-    not(feature = "http"),
-    allow(dead_code, reason = "there is a short way over HTTP alone")
-)]
-mod capabilities;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(any(feature = "http", feature = "stdio"))]
-#[cfg_attr(
-    not(feature = "http"),
-    allow(dead_code, reason = "there is a short way over HTTP alone")
-)]
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "the fast path is over HTTP alone"))]
 mod message;
 mod signal;
 mod start_notice;
@@ -258,7 +249,7 @@ impl<H: ServerHandler> Server<H> {
             () = stop.cancelled() => return Ok(()),
         }
         let ready = self.on_ready.take();
-        let engine = runtime.engine.clone();
+        let engine = runtime.engine().clone();
         let (notice, transport) = (self.notice, engine.settings().transport);
         let ready = move |address: &str| {
             tracing::info!(address, "serving");
@@ -272,7 +263,7 @@ impl<H: ServerHandler> Server<H> {
             }
         };
         // From the stop on nothing new begins: a task that is parked then stays parked, for another process.
-        let (closing, stopping) = (runtime.engine.clone(), stop.clone());
+        let (closing, stopping) = (runtime.engine().clone(), stop.clone());
         tokio::spawn(async move {
             stopping.cancelled().await;
             closing.close();
@@ -280,7 +271,7 @@ impl<H: ServerHandler> Server<H> {
         let stopped = self.serve_over(stop, ready).await?;
         // Calls and executions have the same five seconds, not five each.
         let remaining = DRAIN_TIMEOUT.saturating_sub(stopped.elapsed());
-        let left = runtime.engine.drain(remaining).await;
+        let left = runtime.engine().drain(remaining).await;
         if left > 0 {
             tracing::warn!(left, "stopping with executions under way");
         }
@@ -294,7 +285,7 @@ impl<H: ServerHandler> Server<H> {
         expect(unused_variables, reason = "there is nothing to serve over")
     )]
     async fn serve_over(self, stop: CancellationToken, ready: impl FnOnce(&str)) -> Result<Instant> {
-        match self.runtime.engine.settings().transport {
+        match self.runtime.engine().settings().transport {
             #[cfg(feature = "http")]
             Transport::Http => http::serve(self, stop, ready).await,
             #[cfg(feature = "stdio")]

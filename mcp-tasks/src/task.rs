@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcp_tasks_core::{Claim, ClientCapabilities, StoreError, TaskId, TaskStore, WriteId, error_chain};
+use mcp_tasks_core::{Claim, StoreError, TaskId, TaskStore, WriteId, error_chain};
 use rmcp::ErrorData;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -74,7 +74,6 @@ pub(crate) struct Inner {
     pub(crate) doubts: Arc<Semaphore>,
     pub(crate) sleepers: Arc<Sleepers>,
     pub(crate) claims: Arc<Claims>,
-    pub(crate) capabilities: Mutex<Vec<ClientCapabilities>>,
     /// Whether what goes on beside requests has been started.
     pub(crate) background: AtomicBool,
     /// Fires when the node stops: no new execution starts.
@@ -114,10 +113,6 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// How many different sets of client capabilities are kept to be shared between records: clients of one kind declare
-/// the same, and a deployment has a handful of kinds.
-const SHARED_CAPABILITIES: usize = 32;
-
 /// After how long a sweep is given up: far more than one takes, so that only one that never comes back is met. What expires
 /// later would not be removed otherwise.
 const LONGEST_SWEEP: Duration = Duration::from_secs(600);
@@ -155,7 +150,6 @@ impl Engine {
                 doubts: Arc::new(Semaphore::new(doubt::MOST_FOLLOWED)),
                 sleepers: Arc::default(),
                 claims: Arc::default(),
-                capabilities: Mutex::default(),
                 background: AtomicBool::new(false),
                 closing: CancellationToken::new(),
                 stopping: CancellationToken::new(),
@@ -186,19 +180,6 @@ impl Engine {
     fn claim(&self) -> Claim {
         let until = self.now().saturating_add(self.inner.settings.lease);
         Claim::new(self.inner.node.clone(), until)
-    }
-
-    /// The capabilities, shared with other records that declare the same.
-    fn share(&self, declared: ClientCapabilities) -> ClientCapabilities {
-        let mut shared = lock(&self.inner.capabilities);
-        if let Some(known) = shared.iter().find(|known| **known == declared) {
-            return known.clone();
-        }
-        if shared.len() >= SHARED_CAPABILITIES {
-            shared.remove(0);
-        }
-        shared.push(declared.clone());
-        declared
     }
 
     /// Starts the sweep of what has expired.

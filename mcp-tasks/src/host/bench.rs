@@ -17,12 +17,13 @@ impl Direct {
         Self(runtime)
     }
 
-    fn client() -> Result<crate::run::origin::RequestOrigin, serde_json::Error> {
-        Ok(crate::run::origin::RequestOrigin {
+    fn client(&self) -> crate::run::origin::RequestOrigin {
+        let declared = std::collections::BTreeMap::from([("elicitation", std::collections::BTreeMap::<(), ()>::new())]);
+        crate::run::origin::RequestOrigin {
             caller: Caller::anonymous(),
-            capabilities: serde_json::from_str(r#"{"elicitation":{}}"#)?,
+            capabilities: self.0.operations.capabilities().share(&declared),
             trace: None,
-        })
+        }
     }
 
     /// Creates a task, as a `tools/call` whose checks are done would.
@@ -31,12 +32,12 @@ impl Direct {
         tool: &str,
         arguments: &Value,
     ) -> Result<Arc<mcp_tasks_core::TaskRecord>, Box<dyn std::error::Error + Send + Sync>> {
-        let engine = &self.0.engine;
+        let engine = self.0.engine();
         let tool = engine.registry().get(tool).ok_or("no such tool")?;
         let new = crate::task::NewTask {
             tool,
             arguments: mcp_tasks_core::Json::of(arguments)?,
-            client: Self::client()?,
+            client: self.client(),
             before: None,
         };
         Ok(engine.create(new).await?)
@@ -44,7 +45,7 @@ impl Direct {
 
     /// Looks a task up, as `tasks/get` does.
     pub async fn get(&self, id: &mcp_tasks_core::TaskId) -> Result<Arc<mcp_tasks_core::TaskRecord>, rmcp::ErrorData> {
-        self.0.engine.get(id, None).await
+        self.0.engine().get(id, None).await
     }
 
     /// Answers, as `tasks/update` does.
@@ -53,7 +54,7 @@ impl Direct {
         id: &mcp_tasks_core::TaskId,
         responses: std::collections::BTreeMap<String, mcp_tasks_core::Json>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        Ok(self.0.engine.answer(id, &Self::client()?, responses).await?)
+        Ok(self.0.engine().answer(id, &self.client(), responses).await?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a request says of where it comes from.
 
-use mcp_tasks_core::{Json, TraceContext};
+use mcp_tasks_core::{ClientCapabilities, TraceContext};
 
 use crate::tool::caller::Caller;
 
@@ -8,7 +8,7 @@ use crate::tool::caller::Caller;
 #[derive(Debug, Clone)]
 pub(crate) struct RequestOrigin {
     pub(crate) caller: Caller,
-    /// The client's capabilities, as the request declares them.
-    pub(crate) capabilities: Json,
+    /// The client's capabilities, as the request declares them; shared by the records of all clients that declare the same.
+    pub(crate) capabilities: ClientCapabilities,
     pub(crate) trace: Option<TraceContext>,
 }

@@ -14,19 +14,19 @@ use super::{DRAIN_TIMEOUT, Error, Result, Server};
 use crate::config::settings::{allowed, parse_each};
 use crate::config::start::{Problems, StartError};
 
-mod entry;
-mod front;
+mod fast_path;
+mod router_bypass;
 mod sessions;
 
-use entry::Entry;
-use front::Front;
+use fast_path::McpService;
+use router_bypass::RouterBypass;
 
 /// Where MCP is served; what clients and the conformance suite expect of a server that says nothing else.
 const PATH: &str = "/mcp";
 
 /// How long streams that were cut may take to end: what is left to do is to write their last bytes. A connection whose
 /// client does not read, or a route of the application's that never answers, must not keep the process.
-const CUT: Duration = Duration::from_secs(1);
+const STREAM_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Browser pages that may call a local server: those that this machine serves itself, such as a development tool. A page
 /// from anywhere else is refused, whatever name it reached the server under.
@@ -48,7 +48,7 @@ pub(super) struct HttpOptions {
 
 impl HttpOptions {
     /// Reads what was given in code as the configuration is read. What is refused stays as it is, for rmcp to match nothing
-    /// with: a list without it might be empty, which lets everybody in.
+    /// with: a list without it might be empty, which lets every request in.
     fn check(&mut self) -> std::result::Result<(), StartError> {
         let mut problems = Problems::default();
         let mut read =
@@ -121,15 +121,15 @@ impl<H: ServerHandler> Server<H> {
             tracing::error!("{error}");
         }
         let layer = self.http.layer.take();
-        let router = router(&self.into_front(stop));
+        let router = router(&self.into_service(stop));
         match layer {
             Some(Layer(change)) => change(router),
             None => router,
         }
     }
 
-    fn into_front(mut self, stop: CancellationToken) -> Front<H> {
-        let settings = self.runtime.engine.settings();
+    fn into_service(mut self, stop: CancellationToken) -> McpService<H> {
+        let settings = self.runtime.engine().settings();
         let mut config = StreamableHttpServerConfig::default()
             // A poll is one small answer: an event stream around it costs a client an event parser and the connection
             // its reuse. rmcp still opens a stream when a call sends notifications.
@@ -148,12 +148,12 @@ impl<H: ServerHandler> Server<H> {
         {
             config = config.with_allowed_origins(origins);
         }
-        Front::new(self.runtime, self.handler, config)
+        McpService::new(self.runtime.operations, self.handler, config)
     }
 }
 
-fn router<H: ServerHandler>(front: &Front<H>) -> Router {
-    Router::new().route_service(PATH, front.clone())
+fn router<H: ServerHandler>(service: &McpService<H>) -> Router {
+    Router::new().route_service(PATH, service.clone())
 }
 
 /// Serves until `stop` fires and what is under way has ended, or patience with it has. Returns when `stop` fired.
@@ -163,14 +163,14 @@ pub(super) async fn serve<H: ServerHandler>(
     ready: impl FnOnce(&str),
 ) -> Result<Instant> {
     server.http.check()?;
-    let addr = server.runtime.engine.settings().http_addr.clone();
+    let addr = server.runtime.engine().settings().http_addr.clone();
     let refused = |source| Error::Listen {
         addr: addr.clone(),
         source,
     };
     let listener = TcpListener::bind(&addr).await.map_err(refused)?;
     let local = listener.local_addr().map_err(refused)?;
-    let settings = server.runtime.engine.settings();
+    let settings = server.runtime.engine().settings();
     if !local.ip().is_loopback() && server.http.hosts.is_none() && settings.http_allowed_hosts.is_none() {
         let text = format!(
             "the address {local} is not a loopback one, but only loopback `Host` headers are served: name the hosts under \
@@ -197,9 +197,9 @@ pub(super) async fn serve<H: ServerHandler>(
                 .into_future(),
         )
     } else {
-        let entry = Entry::new(server.into_front(streams.clone()));
+        let service = RouterBypass::new(server.into_service(streams.clone()));
         tokio::spawn(
-            axum::serve(listener, entry.into_make_service())
+            axum::serve(listener, service.into_make_service())
                 .with_graceful_shutdown(stopping)
                 .into_future(),
         )
@@ -212,7 +212,7 @@ pub(super) async fn serve<H: ServerHandler>(
     let mut ended = timeout(DRAIN_TIMEOUT, &mut serving).await;
     if ended.is_err() {
         streams.cancel();
-        ended = timeout(CUT, &mut serving).await;
+        ended = timeout(STREAM_END_TIMEOUT, &mut serving).await;
     }
     let Ok(ended) = ended else {
         tracing::warn!("stopping with connections that do not end");

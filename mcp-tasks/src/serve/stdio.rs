@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, Result, Server};
-use crate::host::task_server::TaskServer;
+use crate::host::handler::TaskServer;
 
 mod handshake;
 mod id_scanner;
@@ -46,14 +46,14 @@ pub(super) async fn serve<H: ServerHandler>(
 ) -> Result<Instant> {
     ready("stdio");
     let ended = Arc::new(OnceLock::new());
-    let handler = TaskServer::new(server.runtime.clone(), (server.handler)());
+    let operations = server.runtime.operations.clone();
+    let handler = TaskServer::new(operations.clone(), (server.handler)());
     let (lines, written) = output::start_writer().map_err(transport_error)?;
     let over = CancellationToken::new();
     let subscriptions = {
         let info = handler.get_info().server_info;
-        let filtering = TaskServer::new(server.runtime.clone(), (server.handler)());
-        let engine = server.runtime.engine.clone();
-        Subscriptions::new(engine, info, lines.clone(), over.clone(), move |params| {
+        let filtering = TaskServer::new(operations.clone(), (server.handler)());
+        Subscriptions::new(operations, info, lines.clone(), over.clone(), move |params| {
             params.handler_filter(&filtering)
         })
     };

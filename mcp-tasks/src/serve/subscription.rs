@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use super::capabilities::Known;
 use super::message::{Id, Meta, Object, REVISION, Str};
 use crate::Caller;
-use crate::host::task_server::TaskServer;
-use crate::host::task_server::declared::undeclared;
-use crate::host::task_server::wire::TaskJson;
+use crate::host::capabilities::CapabilitiesCache;
+use crate::host::handler::TaskServer;
+use crate::host::wire::TaskJson;
 use crate::task::{Engine, ListenerEvent, TaskListener};
 
 /// The method that opens a subscription.
@@ -60,19 +59,19 @@ struct Ids<'a>(#[serde(borrow)] Vec<Str<'a>>);
 
 impl<'a> Params<'a> {
     /// What is wanted of us.
-    pub(super) fn task_filter(&self, known: &Known) -> TaskFilter<'a> {
+    pub(super) fn task_filter(&self, capabilities: &CapabilitiesCache) -> TaskFilter<'a> {
         if self.meta.version != REVISION {
             return TaskFilter::Absent;
         }
         let filter = serde_json::from_str::<Object<NotificationFilter<'a>>>(self.notifications.get());
-        let (Ok(Object(filter)), Some(declared)) = (filter, known.look(self.meta.capabilities)) else {
+        let (Ok(Object(filter)), Some(declared)) = (filter, capabilities.read(self.meta.capabilities.get())) else {
             return TaskFilter::Absent;
         };
         let Some(ids) = filter.task_ids else {
             return TaskFilter::Absent;
         };
-        if !declared.tasks {
-            return TaskFilter::Refused(undeclared());
+        if let Err(error) = declared.extension.require() {
+            return TaskFilter::Refused(error);
         }
         match serde_json::from_str::<Ids<'a>>(ids.get()) {
             Ok(Ids(ids)) => TaskFilter::Tasks(ids.into_iter().map(|id| id.0).collect()),

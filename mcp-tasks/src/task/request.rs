@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcp_tasks_core::{
-    Change, Claim, ClientCapabilities, Json, Ledger, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp,
-    Updated, error_chain,
+    Change, Claim, Json, Ledger, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp, Updated, error_chain,
 };
 use rmcp::ErrorData;
 
@@ -165,7 +164,7 @@ impl Engine {
             id,
             tool.name.clone(),
             new.arguments.clone(),
-            self.share(ClientCapabilities::new(new.client.capabilities.clone())),
+            new.client.capabilities.clone(),
             self.now(),
             tool.ttl,
             tool.poll_interval,
@@ -244,7 +243,7 @@ impl Engine {
             ));
         }
         let now = self.now();
-        let capabilities = self.share(ClientCapabilities::new(client.capabilities.clone()));
+        let capabilities = client.capabilities.clone();
         // Only the write that flipped the status starts an execution, however often the same answers come.
         let updated = if self.works() {
             let mutation =

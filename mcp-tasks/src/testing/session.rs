@@ -22,7 +22,8 @@ use crate::config::settings::Settings;
 use crate::config::start::Warnings;
 use crate::config::tools;
 use crate::host::Clock;
-use crate::host::task_server::{Admission, admit};
+use crate::host::extension::TasksExtension;
+use crate::host::operations::{Admission, admit};
 use crate::run::driver::Ending;
 use crate::run::{Carrier, Deferral, InCall, Run, RunStart};
 use crate::task::Engine;
@@ -96,8 +97,12 @@ impl<'a> Session<'a> {
     }
 
     pub(super) async fn run(mut self) -> Result<TestOutcome, TestFailure> {
-        let declares = self.test.declares_tasks;
-        let admitted = admit(&self.tool, &self.test.caller, || Ok(declares), &self.test.arguments).await;
+        let extension = if self.test.declares_tasks {
+            TasksExtension::Declared
+        } else {
+            TasksExtension::Undeclared
+        };
+        let admitted = admit(&self.tool, &self.test.caller, extension, &self.test.arguments).await;
         let ending = match admitted {
             Err(error) => TestEnding::Error(error),
             Ok(Admission::Answered(result)) => TestEnding::Result(*result),

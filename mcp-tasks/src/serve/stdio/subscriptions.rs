@@ -16,11 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::json_line::JsonLine;
 use super::lines::MAX_LINE;
 use crate::Caller;
-use crate::host::task_server::answered;
-use crate::serve::capabilities::Known;
+use crate::host::operations::{Operations, answered};
 use crate::serve::message::{Id, Object, decode};
 use crate::serve::subscription::{ACKNOWLEDGED, LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter, refusal};
-use crate::task::Engine;
 
 const CANCELLED: &str = "notifications/cancelled";
 
@@ -39,9 +37,8 @@ pub(super) struct Subscriptions {
 }
 
 struct State {
-    engine: Engine,
+    operations: Operations,
     server: Implementation,
-    known: Known,
     lines: mpsc::Sender<Vec<u8>>,
     open: Mutex<HashMap<Id<'static>, OpenSubscription>>,
     /// What else of a filter the handler serves.
@@ -174,7 +171,7 @@ fn register(
 impl Subscriptions {
     /// None yet. What they say goes to `lines`, and `over` ends them all.
     pub(super) fn new(
-        engine: Engine,
+        operations: Operations,
         server: Implementation,
         lines: mpsc::Sender<Vec<u8>>,
         over: CancellationToken,
@@ -182,9 +179,8 @@ impl Subscriptions {
     ) -> Self {
         Self {
             state: Arc::new(State {
-                engine,
+                operations,
                 server,
-                known: Known::default(),
                 lines,
                 open: Mutex::default(),
                 handler_filter: Box::new(handler_filter),
@@ -247,11 +243,12 @@ impl Subscriptions {
     fn listen(&self, line: &str) -> Option<LineRoute> {
         let request = decode::<Params<'_>>(line)?;
         let id = request.id.into_owned();
-        let ids: Option<Vec<Cow<'static, str>>> = match request.params.0.task_filter(&self.state.known) {
-            TaskFilter::Absent => None,
-            TaskFilter::Tasks(ids) => Some(ids.into_iter().map(Cow::into_owned).map(Cow::Owned).collect()),
-            TaskFilter::Refused(error) => return Some(LineRoute::Refused(refusal(Some(&id), &error))),
-        };
+        let ids: Option<Vec<Cow<'static, str>>> =
+            match request.params.0.task_filter(self.state.operations.capabilities()) {
+                TaskFilter::Absent => None,
+                TaskFilter::Tasks(ids) => Some(ids.into_iter().map(Cow::into_owned).map(Cow::Owned).collect()),
+                TaskFilter::Refused(error) => return Some(LineRoute::Refused(refusal(Some(&id), &error))),
+            };
         let handler_filter = (self.state.handler_filter)(&request.params.0);
         let is_ours = ids.is_some() && handler_filter.is_empty();
         let cancelled = CancellationToken::new();
@@ -297,7 +294,14 @@ impl Subscriptions {
         let state = &self.state;
         let is_shared = !handler_filter.is_empty();
         let (caller, server) = (Caller::anonymous(), state.server.clone());
-        let opened = answered(Subscription::open(&state.engine, id.clone(), &ids, caller, server)).await;
+        let opened = answered(Subscription::open(
+            state.operations.engine(),
+            id.clone(),
+            &ids,
+            caller,
+            server,
+        ))
+        .await;
         // There may be many that name no task.
         drop(ids);
         let mut subscription = match opened {

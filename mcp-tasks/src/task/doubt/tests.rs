@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_tasks_core::store::contract::scripted::ScriptedStore;
-use mcp_tasks_core::{Json, MemoryStore, TaskId, TaskRecord, TaskStatus};
+use mcp_tasks_core::{ClientCapabilities, Json, MemoryStore, TaskId, TaskRecord, TaskStatus};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -56,7 +56,7 @@ impl Scene {
             .build()
             .unwrap();
         Self {
-            engine: runtime.engine,
+            engine: runtime.engine().clone(),
             store,
             came_on,
         }
@@ -65,7 +65,7 @@ impl Scene {
     fn client() -> RequestOrigin {
         RequestOrigin {
             caller: Caller::anonymous(),
-            capabilities: Json::of(&json!({"elicitation": {"form": {}}})).unwrap(),
+            capabilities: ClientCapabilities::new(Json::of(&json!({"elicitation": {"form": {}}})).unwrap()),
             trace: None,
         }
     }

@@ -16,7 +16,7 @@ fn engine() -> Engine {
         .store(Arc::new(MemoryStore::new()))
         .build()
         .unwrap();
-    runtime.engine
+    runtime.engine().clone()
 }
 
 /// A task in its execution `epoch`, whose lease ends at `until`.

@@ -48,7 +48,7 @@ impl Scene {
             .build()
             .unwrap();
         Self {
-            engine: runtime.engine,
+            engine: runtime.engine().clone(),
             store,
             clock,
         }

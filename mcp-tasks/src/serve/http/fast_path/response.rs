@@ -1,4 +1,4 @@
-//! Answers as rmcp gives them, to the byte.
+//! Responses as rmcp gives them, to the byte.
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -8,7 +8,7 @@ use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 use serde::Serialize;
 
-use crate::host::task_server::wire::TaskJson;
+use crate::host::wire::TaskJson;
 use crate::serve::message::Id;
 
 #[derive(Serialize)]
@@ -25,8 +25,8 @@ struct Failure<'a> {
     error: &'a ErrorData,
 }
 
-/// The answers without a payload of their own fit in.
-const ROOM: usize = 512;
+/// How many bytes are reserved for a response: those without a payload of their own fit in.
+const CAPACITY: usize = 512;
 
 /// The acknowledgement of `tasks/update` and `tasks/cancel`: exactly this member, as published clients refuse more.
 #[derive(Debug, Serialize)]
@@ -52,13 +52,13 @@ pub(super) fn result<T: Serialize>(id: &Id<'_>, result: &T) -> Response {
             id,
             result,
         },
-        ROOM,
+        CAPACITY,
     )
 }
 
 /// A task as the result. `payload` is about how long what is copied into it is, in bytes.
 pub(super) fn task(id: &Id<'_>, task: &TaskJson<'_>, payload: usize) -> Response {
-    let mut text = Vec::with_capacity(ROOM.saturating_add(payload));
+    let mut text = Vec::with_capacity(CAPACITY.saturating_add(payload));
     text.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     // A number or text, which have a JSON form.
     let _ = serde_json::to_writer(&mut text, id);
@@ -86,15 +86,15 @@ pub(super) fn error(id: &Id<'_>, mut error: ErrorData) -> Response {
         id,
         error: &error,
     };
-    json(status, &failure, ROOM)
+    json(status, &failure, CAPACITY)
 }
 
-fn json(status: StatusCode, message: &impl Serialize, room: usize) -> Response {
-    let mut text = Vec::with_capacity(room);
+fn json(status: StatusCode, message: &impl Serialize, capacity: usize) -> Response {
+    let mut text = Vec::with_capacity(capacity);
     let (status, kind, text) = match serde_json::to_writer(&mut text, message) {
         Ok(()) => (status, HeaderValue::from_static("application/json"), text),
         Err(error) => {
-            tracing::error!(%error, "an answer has no JSON form");
+            tracing::error!(%error, "a response has no JSON form");
             let kind = HeaderValue::from_static("text/plain; charset=utf-8");
             (
                 StatusCode::INTERNAL_SERVER_ERROR,

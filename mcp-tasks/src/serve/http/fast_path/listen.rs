@@ -13,14 +13,15 @@ use futures::stream::unfold;
 use futures::{Stream, StreamExt};
 use rmcp::ServerHandler;
 
-use super::{Shared, answer};
-use crate::host::task_server::{TaskServer, answered};
+use super::{FastPath, response};
+use crate::host::handler::TaskServer;
+use crate::host::operations::answered;
 use crate::serve::message::{Checked, Request, decode};
 use crate::serve::subscription::{LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter};
 
-type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+type EventStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
-impl<H: ServerHandler> Shared<H> {
+impl<H: ServerHandler> FastPath<H> {
     pub(super) async fn listen(&self, parts: &Parts, body: &str) -> Option<Response> {
         // What is not looked at here has to be in order too.
         serde_json::from_str::<Checked>(body).ok()?;
@@ -29,60 +30,63 @@ impl<H: ServerHandler> Shared<H> {
             return None;
         }
         let params = request.params.0;
-        let ids = match params.task_filter(&self.known) {
+        let ids = match params.task_filter(self.operations.capabilities()) {
             TaskFilter::Tasks(ids) => ids,
-            TaskFilter::Refused(error) => return Some(answer::error(&request.id, error)),
+            TaskFilter::Refused(error) => return Some(response::error(&request.id, error)),
             TaskFilter::Absent => return None,
         };
         let id = request.id.into_owned();
-        let handler = TaskServer::new(self.runtime.clone(), (self.handler)());
+        let handler = TaskServer::new(self.operations.clone(), (self.handler)());
         let others = params.handler_filter(&handler);
-        let mut theirs = None;
+        let mut rmcp_events = None;
         if !others.is_empty() {
             let whole = HttpRequest::from_parts(parts.clone(), Body::from(body.to_owned()));
-            let response = self.behind(whole).await;
+            let response = self.forward(whole).await;
             if response.status() != StatusCode::OK {
                 return Some(response);
             }
-            theirs = Some(events(response.into_body()));
+            rmcp_events = Some(events(response.into_body()));
         }
         let opened = answered(async {
-            let (caller, server) = (self.runtime.caller(parts), handler.get_info().server_info);
-            Subscription::open(&self.runtime.engine, id.clone(), &ids, caller, server).await
+            let (caller, server) = (self.operations.caller(parts)?, handler.get_info().server_info);
+            Subscription::open(self.operations.engine(), id.clone(), &ids, caller, server).await
         });
         Some(match opened.await {
-            Ok(subscription) => stream(merged(self.ours(subscription.with_handler_filter(others)), theirs)),
-            Err(error) => answer::error(&id, error),
+            Ok(subscription) => {
+                let task_events = self.task_events(subscription.with_handler_filter(others));
+                event_stream(merge(task_events, rmcp_events))
+            }
+            Err(error) => response::error(&id, error),
         })
     }
 
-    /// What the subscription says, until all is said or the server stops.
-    fn ours(&self, subscription: Subscription) -> impl Stream<Item = SubscriptionEvent> + Send + 'static {
+    /// The events of the subscription, until it ends or the server stops.
+    fn task_events(&self, subscription: Subscription) -> impl Stream<Item = SubscriptionEvent> + Send + 'static {
         let stop = self.stop.clone();
         unfold(subscription, move |mut subscription| {
             let stop = stop.clone();
             async move {
-                let said = tokio::select! {
+                let event = tokio::select! {
                     biased;
-                    said = subscription.next() => said?,
+                    event = subscription.next() => event?,
                     () = stop.cancelled() => SubscriptionEvent::Response(subscription.close()),
                 };
-                Some((said, subscription))
+                Some((event, subscription))
             }
         })
     }
 }
 
-/// Our events, and those of rmcp for the rest of the filter where there are any: then it is rmcp that says when all is over.
-fn merged(ours: impl Stream<Item = SubscriptionEvent> + Send + 'static, theirs: Option<Events>) -> Events {
+/// Our events, and those of rmcp for the rest of the filter where there are any: then it is rmcp that ends the stream.
+fn merge(ours: impl Stream<Item = SubscriptionEvent> + Send + 'static, theirs: Option<EventStream>) -> EventStream {
     let ours = ours.boxed();
     let Some(theirs) = theirs else {
-        return ours.map(event).boxed();
+        return ours.map(encode).boxed();
     };
     // Streams keep what they were about to say, so that either can be waited for.
     unfold((Some(ours), theirs), |(mut ours, mut theirs)| async move {
         loop {
-            let said = async {
+            let next = async {
                 match &mut ours {
                     Some(ours) => ours.next().await,
                     None => std::future::pending().await,
@@ -90,9 +94,9 @@ fn merged(ours: impl Stream<Item = SubscriptionEvent> + Send + 'static, theirs: 
             };
             tokio::select! {
                 biased;
-                said = said => match said {
+                event = next => match event {
                     None | Some(SubscriptionEvent::Response(_)) => ours = None,
-                    Some(said) => return Some((event(said), (ours, theirs))),
+                    Some(event) => return Some((encode(event), (ours, theirs))),
                 },
                 theirs_next = theirs.next() => return Some((theirs_next?, (ours, theirs))),
             }
@@ -102,7 +106,7 @@ fn merged(ours: impl Stream<Item = SubscriptionEvent> + Send + 'static, theirs: 
 }
 
 /// The events in a stream of rmcp's, each whole, without the acknowledgement at its beginning.
-fn events(body: Body) -> Events {
+fn events(body: Body) -> EventStream {
     let chunks = body.into_data_stream();
     unfold((chunks, Vec::<u8>::new()), |(mut chunks, mut begun)| async move {
         loop {
@@ -120,7 +124,7 @@ fn events(body: Body) -> Events {
     .boxed()
 }
 
-fn stream(events: Events) -> Response {
+fn event_stream(events: EventStream) -> Response {
     let mut response = Response::new(Body::from_stream(events.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -131,8 +135,9 @@ fn stream(events: Events) -> Response {
     response
 }
 
-fn event(said: SubscriptionEvent) -> Bytes {
-    match said {
+/// As a server-sent event.
+fn encode(event: SubscriptionEvent) -> Bytes {
+    match event {
         SubscriptionEvent::Notification(message) | SubscriptionEvent::Response(message) => {
             const AROUND: usize = "data: \n\n".len();
             let mut event = Vec::with_capacity(message.len() + AROUND);
@@ -151,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    async fn shown(events: Events) -> Vec<String> {
+    async fn shown(events: EventStream) -> Vec<String> {
         let text = |event: Bytes| String::from_utf8(event.to_vec()).unwrap();
         events.map(text).collect().await
     }
@@ -170,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_serves_the_rest_of_the_filter_says_when_all_is_over() {
+    async fn rmcp_ends_a_stream_that_it_has_a_part_in() {
         let said = |text: &str| SubscriptionEvent::Notification(text.into());
         let ours = || {
             iter([
@@ -180,12 +185,12 @@ mod tests {
             ])
         };
         assert_eq!(
-            shown(merged(ours(), None)).await,
+            shown(merge(ours(), None)).await,
             ["data: ack\n\n", "data: task\n\n", "data: closed\n\n"]
         );
         let theirs = iter([Bytes::from("data: list\n\n"), Bytes::from("data: result\n\n")]).boxed();
         assert_eq!(
-            shown(merged(ours(), Some(theirs))).await,
+            shown(merge(ours(), Some(theirs))).await,
             ["data: ack\n\n", "data: task\n\n", "data: list\n\n", "data: result\n\n"]
         );
     }

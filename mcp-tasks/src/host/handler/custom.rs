@@ -5,7 +5,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::TaskServer;
-use super::declared::{is_stateless, require_extension};
+use super::request::{extension, is_stateless};
 
 impl<H: ServerHandler> TaskServer<H> {
     /// A known method whose params do not decode arrives here as a custom request. It is `-32602`, after the extension's
@@ -18,7 +18,7 @@ impl<H: ServerHandler> TaskServer<H> {
         let capabilities = self.inner.get_info().capabilities;
         let known = match request.method.as_str() {
             "tasks/get" | "tasks/update" | "tasks/cancel" => {
-                require_extension(&context)?;
+                extension(&context).require()?;
                 true
             }
             "tasks/list" | "tasks/result" => {

@@ -1,39 +1,40 @@
-//! The checks of a call, in their order, and what they come to.
+//! The checks of a call, in their order, and their outcome.
 
 use mcp_tasks_core::{Decision, decide};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 
-use super::declared::{ask_guard, extension_required};
+use super::ask_guard;
+use crate::host::extension::{self, TasksExtension};
 use crate::run::Deferral;
 use crate::tool::argument::{Arguments, invalid_arguments_result};
 use crate::tool::caller::Caller;
 use crate::tool::registry::RegisteredTool;
 
-/// What a call that is not refused comes to.
+/// The outcome of a call's checks.
 #[derive(Debug)]
 pub(crate) enum Admission {
     /// The tool runs.
     Run { decision: Decision, deferral: Deferral },
-    /// There is the result already.
+    /// The call has its result without a run.
     Answered(Box<CallToolResult>),
 }
 
 /// Before anything is minted: the tool's guard agrees, the extension is declared if it must be, the arguments fit.
 ///
 /// # Errors
-/// The guard's, that of `declares`, `-32021` for a tool that needs the extension.
+/// The guard's; `-32602` for an extension that is declared wrongly; `-32021` for a tool that needs the extension.
 pub(crate) async fn admit(
     tool: &RegisteredTool,
     caller: &Caller,
-    declares: impl FnOnce() -> Result<bool, ErrorData>,
+    extension: TasksExtension,
     arguments: &Map<String, Value>,
 ) -> Result<Admission, ErrorData> {
     ask_guard(tool.guard, caller).await?;
-    let decision = decide(tool.support(), declares()?);
+    let decision = decide(tool.support(), extension.is_declared()?);
     if decision == Decision::MissingCapability {
-        return Err(extension_required(
+        return Err(extension::missing(
             "Missing required client capability: this tool runs only as a task, for clients that declare the extension \
              io.modelcontextprotocol/tasks",
         ));

@@ -2,31 +2,18 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
-
-use futures::FutureExt;
 
 use rmcp::model::*;
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use crate::host::runtime::TaskRuntime;
-use crate::run::driver::panic_text;
+use crate::host::operations::{Operations, answered};
 
-mod admission;
-pub(crate) mod call;
+mod call;
 mod custom;
-pub(crate) mod declared;
 mod list;
-pub(crate) mod tasks;
-#[cfg_attr(
-    not(feature = "http"),
-    allow(dead_code, reason = "the rest is for the short way over HTTP")
-)]
-pub(crate) mod wire;
-
-#[cfg(feature = "testing")]
-pub(crate) use admission::{Admission, admit};
+mod request;
+mod tasks;
 
 /// An rmcp [`ServerHandler`] that answers for the tools and tasks of a [`TaskRuntime`], and hands everything else to the
 /// handler it wraps.
@@ -55,14 +42,14 @@ pub(crate) use admission::{Admission, admit};
 /// ```
 #[derive(Clone)]
 pub struct TaskServer<H> {
-    runtime: TaskRuntime,
+    operations: Operations,
     inner: H,
 }
 
 impl<H: fmt::Debug> fmt::Debug for TaskServer<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskServer")
-            .field("runtime", &self.runtime)
+            .field("operations", &self.operations)
             .field("inner", &self.inner)
             .finish()
     }
@@ -81,21 +68,9 @@ impl ServerHandler for NoHandler {
     }
 }
 
-/// The outcome of a request's handling, also when it panics: in a guard, in a hook, in the decoding of an argument. rmcp would
-/// leave such a request without an answer.
-pub(crate) async fn answered<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
-    AssertUnwindSafe(handling)
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|payload| {
-            tracing::error!(panic = panic_text(payload), "the handling of a request panicked");
-            Err(ErrorData::internal_error("The server failed unexpectedly", None))
-        })
-}
-
 impl<H: ServerHandler> TaskServer<H> {
-    pub(crate) const fn new(runtime: TaskRuntime, inner: H) -> Self {
-        Self { runtime, inner }
+    pub(crate) const fn new(operations: Operations, inner: H) -> Self {
+        Self { operations, inner }
     }
 
     /// The wrapped handler.
@@ -105,7 +80,7 @@ impl<H: ServerHandler> TaskServer<H> {
 
     /// Adds our tools to what the wrapped handler can do.
     fn with_tools(&self, capabilities: &mut ServerCapabilities) {
-        if !self.runtime.engine.registry().is_empty() {
+        if !self.operations.engine().registry().is_empty() {
             capabilities.tools.get_or_insert_default();
         }
     }
@@ -161,7 +136,7 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        match self.runtime.engine.registry().get(name) {
+        match self.operations.tool(name) {
             Some(tool) => Some(tool.model.clone()),
             None => self.inner.get_tool(name),
         }

@@ -1,64 +1,29 @@
-//! Records as the wire has them: for rmcp in its types, and straight as JSON, which says the same in the same bytes.
+//! The one encoder of tasks: straight to JSON text, and to rmcp's types where rmcp serialises.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use mcp_tasks_core::{InputRequest, Json, TaskRecord, TaskStatus, Timestamp};
+use mcp_tasks_core::{Json, TaskRecord, TaskStatus, Timestamp};
 use rmcp::ErrorData;
 use rmcp::model::{
-    DetailedTask, GetTaskResult, InputRequests, InputResponses, Task, TaskPayload, TaskStatus as WireStatus,
+    CallToolResponse, CreateTaskResult, DetailedTask, GetTaskResult, InputRequests, InputRequiredResult,
+    InputResponses, Task, TaskPayload, TaskStatus as WireStatus,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// The operational data of a task (Tasks extension, "Tasks").
-pub(super) fn task(record: &TaskRecord) -> Task {
-    let mut task = Task::new(
-        record.task_id.as_str(),
-        match record.status {
-            TaskStatus::InputRequired => WireStatus::InputRequired,
-            TaskStatus::Completed => WireStatus::Completed,
-            TaskStatus::Failed => WireStatus::Failed,
-            TaskStatus::Cancelled => WireStatus::Cancelled,
-            _ => WireStatus::Working,
-        },
-        record.created_at.to_string(),
-        record.last_updated_at.to_string(),
-    );
-    task.status_message = record.status_message.as_deref().map(str::to_owned);
-    task.ttl_ms = record.ttl_ms;
-    task.poll_interval_ms = Some(record.poll_interval_ms);
-    task
-}
+use crate::host::operations::Answer;
 
-/// The task with what its status carries (Tasks extension, "Task Polling").
-pub(super) fn detailed(record: &TaskRecord) -> Result<GetTaskResult, ErrorData> {
-    let payload = match record.status {
-        TaskStatus::InputRequired => {
-            let input_requests = input_requests(&record.open)?;
-            TaskPayload::InputRequired { input_requests }
-        }
-        TaskStatus::Completed => TaskPayload::Completed {
-            result: member(record.result.as_ref())?,
-        },
-        TaskStatus::Failed => TaskPayload::Failed {
-            error: member(record.error.as_ref())?,
-        },
-        TaskStatus::Cancelled => TaskPayload::Cancelled,
-        _ => TaskPayload::Working,
-    };
-    Ok(GetTaskResult::new(DetailedTask::new(task(record), payload)))
-}
-
-/// A record as JSON, its members in the order in which rmcp's types have them. What a record holds as JSON is copied as it
-/// is, and neither read nor printed anew.
+/// A task as clients see it, its members in the order in which rmcp's types have them. What a record holds as JSON is
+/// copied as it is, and neither read nor printed anew.
 #[derive(Debug)]
 pub(crate) struct TaskJson<'a> {
     result_type: Option<&'static str>,
     /// Of a notification.
     meta: Option<&'a RawValue>,
     record: &'a TaskRecord,
+    /// By their keys.
     input_requests: Option<BTreeMap<&'a str, &'a Json>>,
     result: Option<&'a Json>,
     error: Option<&'a Json>,
@@ -120,6 +85,46 @@ impl<'a> TaskJson<'a> {
             meta: Some(meta),
             ..Self::detailed(record)?
         })
+    }
+
+    /// The operational data in rmcp's type.
+    fn to_task(&self) -> Task {
+        let record = self.record;
+        let mut task = Task::new(
+            record.task_id.as_str(),
+            match record.status {
+                TaskStatus::InputRequired => WireStatus::InputRequired,
+                TaskStatus::Completed => WireStatus::Completed,
+                TaskStatus::Failed => WireStatus::Failed,
+                TaskStatus::Cancelled => WireStatus::Cancelled,
+                _ => WireStatus::Working,
+            },
+            record.created_at.to_string(),
+            record.last_updated_at.to_string(),
+        );
+        task.status_message = record.status_message.as_deref().map(str::to_owned);
+        task.ttl_ms = record.ttl_ms;
+        task.poll_interval_ms = Some(record.poll_interval_ms);
+        task
+    }
+
+    /// The result of `tasks/get` in rmcp's type.
+    ///
+    /// # Errors
+    /// `-32603` for a record that holds what cannot be shown.
+    pub(crate) fn to_result(&self) -> Result<GetTaskResult, ErrorData> {
+        let payload = match (&self.input_requests, self.result, self.error) {
+            (Some(requests), ..) => TaskPayload::InputRequired {
+                input_requests: input_requests(requests.iter().map(|(key, request)| (*key, *request)))?,
+            },
+            (_, Some(result), _) => TaskPayload::Completed {
+                result: stored(result)?,
+            },
+            (.., Some(error)) => TaskPayload::Failed { error: stored(error)? },
+            _ if self.record.status == TaskStatus::Cancelled => TaskPayload::Cancelled,
+            _ => TaskPayload::Working,
+        };
+        Ok(GetTaskResult::new(DetailedTask::new(self.to_task(), payload)))
     }
 
     /// Appends the text to `out`.
@@ -215,31 +220,38 @@ fn object(json: Option<&Json>) -> Result<&Json, ErrorData> {
     }
 }
 
-/// Questions under their keys.
-pub(super) fn input_requests(open: &[InputRequest]) -> Result<InputRequests, ErrorData> {
-    open.iter()
-        .map(|request| Ok((request.key.to_string(), stored(request.request.decode())?)))
+/// The answer to a call in rmcp's type.
+///
+/// # Errors
+/// `-32603` when a question cannot be shown.
+pub(crate) fn call_response(answer: Answer) -> Result<CallToolResponse, ErrorData> {
+    Ok(match answer {
+        Answer::Result(result) => (*result).into(),
+        Answer::Task(record) => CreateTaskResult::new(TaskJson::created(&record).to_task()).into(),
+        Answer::InputRequired { open, state } => {
+            let requests = input_requests(open.iter().map(|asked| (&*asked.key, &asked.request)))?;
+            InputRequiredResult::new(Some(requests), Some(state)).into()
+        }
+    })
+}
+
+/// Questions by their keys, in rmcp's type.
+fn input_requests<'a>(open: impl Iterator<Item = (&'a str, &'a Json)>) -> Result<InputRequests, ErrorData> {
+    open.map(|(key, request)| Ok((key.to_owned(), stored(request)?)))
         .collect()
 }
 
-/// Answers under their keys, as text.
-pub(crate) fn responses(responses: InputResponses) -> BTreeMap<String, Json> {
+/// Answers by their keys, as text.
+pub(crate) fn responses(responses: &InputResponses) -> BTreeMap<String, Json> {
     // A `Value` has a JSON form.
     responses
-        .into_iter()
-        .filter_map(|(key, response)| Some((key, Json::of(&response).ok()?)))
+        .iter()
+        .filter_map(|(key, response)| Some((key.clone(), Json::of(response).ok()?)))
         .collect()
 }
 
-fn member<T: DeserializeOwned>(json: Option<&Json>) -> Result<T, ErrorData> {
-    match json {
-        Some(json) => stored(json.decode()),
-        None => Err(unusable("a member is missing")),
-    }
-}
-
-fn stored<T>(decoded: Result<T, serde_json::Error>) -> Result<T, ErrorData> {
-    decoded.map_err(|error| unusable(&error.to_string()))
+fn stored<T: DeserializeOwned>(json: &Json) -> Result<T, ErrorData> {
+    json.decode().map_err(|error| unusable(&error.to_string()))
 }
 
 fn unusable(detail: &str) -> ErrorData {
@@ -288,8 +300,9 @@ mod tests {
                 record.status_message = words.map(Into::into);
                 record.ttl_ms = ttl_ms;
                 let mut text = Vec::new();
-                TaskJson::polled(&record).unwrap().write(&mut text);
-                let theirs = serde_json::to_string(&detailed(&record).unwrap()).unwrap();
+                let task = TaskJson::polled(&record).unwrap();
+                task.write(&mut text);
+                let theirs = serde_json::to_string(&task.to_result().unwrap()).unwrap();
                 assert_eq!(String::from_utf8(text).unwrap(), theirs);
             }
         }

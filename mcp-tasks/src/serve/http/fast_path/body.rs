@@ -1,4 +1,4 @@
-//! Reading a body once, for us and for whoever comes behind.
+//! Reading a body once, for the fast path and for rmcp.
 
 use axum::body::{Body, Bytes, HttpBody};
 use futures::StreamExt;

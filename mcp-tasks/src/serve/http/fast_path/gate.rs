@@ -1,4 +1,5 @@
-//! Which requests are plainly in order. Whatever is in doubt is left to rmcp, which has the words for what is wrong with it.
+//! Which requests are plainly in order, by their headers. Whatever is in doubt is forwarded to rmcp, which has the words for
+//! what is wrong with it.
 
 use axum::http::header::HeaderName;
 use axum::http::uri::{Authority, Uri};
@@ -10,18 +11,18 @@ use crate::serve::message::REVISION;
 pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(super) static NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// What the server was told to let in, read once.
+/// The hosts and origins that are served, as the configuration has them.
 #[derive(Debug)]
-pub(super) struct Door {
-    /// Empty lets all in, as rmcp has it.
-    hosts: Vec<Place>,
+pub(super) struct Gate {
+    hosts: Vec<HostPort>,
+    /// No host in the configuration lets all in, as rmcp has it.
     all_hosts: bool,
     origins: Vec<Origin>,
 }
 
 /// A host, and the port where that counts.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct HostPort {
     host: String,
     port: Option<u16>,
 }
@@ -29,12 +30,12 @@ struct Place {
 #[derive(Debug, PartialEq, Eq)]
 struct Origin {
     scheme: String,
-    place: Place,
+    host: HostPort,
 }
 
 /// A host and port as `Host` and `Origin` spell them, if it is an ordinary one: letters, digits, dots and dashes, or an
 /// address in brackets.
-fn place(text: &str) -> Option<(&str, Option<u16>)> {
+fn parse_host(text: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']')?;
@@ -60,7 +61,7 @@ fn place(text: &str) -> Option<(&str, Option<u16>)> {
 }
 
 /// An entry of the configuration, as rmcp reads it.
-fn allowed_place(text: &str) -> Option<Place> {
+fn allowed_host(text: &str) -> Option<HostPort> {
     let text = text.trim();
     if text.is_empty() {
         return None;
@@ -70,7 +71,7 @@ fn allowed_place(text: &str) -> Option<Place> {
         Err(_) => (text.to_owned(), None),
     };
     let host = host.trim_matches('[').trim_matches(']').to_ascii_lowercase();
-    Some(Place { host, port })
+    Some(HostPort { host, port })
 }
 
 /// An entry of the configuration; `null` and what cannot be read let in nothing here.
@@ -79,8 +80,8 @@ fn allowed_origin(text: &str) -> Option<Origin> {
     let text = text.strip_suffix(":*").unwrap_or(text);
     let uri = Uri::try_from(text).ok()?;
     let scheme = uri.scheme_str()?.to_ascii_lowercase();
-    let place = allowed_place(uri.authority()?.as_str())?;
-    Some(Origin { scheme, place })
+    let host = allowed_host(uri.authority()?.as_str())?;
+    Some(Origin { scheme, host })
 }
 
 const fn default_port(scheme: &str) -> Option<u16> {
@@ -101,13 +102,13 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     }
 }
 
-impl Door {
+impl Gate {
     pub(super) fn new(config: &StreamableHttpServerConfig) -> Self {
         Self {
             hosts: config
                 .allowed_hosts
                 .iter()
-                .filter_map(|host| allowed_place(host))
+                .filter_map(|host| allowed_host(host))
                 .collect(),
             all_hosts: config.allowed_hosts.is_empty(),
             origins: config
@@ -123,18 +124,18 @@ impl Door {
         if *method != Method::POST {
             return None;
         }
-        let head = Head::read(headers)?;
-        let in_order = head.version == Some(REVISION)
-            && head.json
-            && head.events
-            && head.content_type.is_some_and(is_json)
-            && self.host(&head)
-            && self.origin(&head);
-        if in_order { head.method } else { None }
+        let read = RequestHeaders::read(headers)?;
+        let in_order = read.version == Some(REVISION)
+            && read.json
+            && read.events
+            && read.content_type.is_some_and(is_json)
+            && self.allows_host(&read)
+            && self.allows_origin(&read);
+        if in_order { read.method } else { None }
     }
 
-    fn host(&self, head: &Head<'_>) -> bool {
-        let Some((host, port)) = head.host.and_then(place) else {
+    fn allows_host(&self, headers: &RequestHeaders<'_>) -> bool {
+        let Some((host, port)) = headers.host.and_then(parse_host) else {
             return false;
         };
         self.all_hosts
@@ -143,30 +144,30 @@ impl Door {
             })
     }
 
-    fn origin(&self, head: &Head<'_>) -> bool {
-        let Some(origin) = head.origin else {
+    fn allows_origin(&self, headers: &RequestHeaders<'_>) -> bool {
+        let Some(origin) = headers.origin else {
             return true;
         };
         let Some((scheme, rest)) = origin.split_once("://") else {
             return false;
         };
-        let Some((host, port)) = place(rest) else {
+        let Some((host, port)) = parse_host(rest) else {
             return false;
         };
         self.origins.iter().any(|allowed| {
             allowed.scheme.eq_ignore_ascii_case(scheme)
-                && allowed.place.host.eq_ignore_ascii_case(host)
+                && allowed.host.host.eq_ignore_ascii_case(host)
                 && allowed
-                    .place
+                    .host
                     .port
                     .is_none_or(|wanted| port.or(default_port(&allowed.scheme)) == Some(wanted))
         })
     }
 }
 
-/// What the headers of a request say that are looked at, gathered in one pass: to look each of them up costs twice as much.
+/// The headers that are looked at, gathered in one pass: to look each of them up costs twice as much.
 #[derive(Debug, Default)]
-struct Head<'a> {
+struct RequestHeaders<'a> {
     version: Option<&'a str>,
     method: Option<&'a str>,
     host: Option<&'a str>,
@@ -177,34 +178,34 @@ struct Head<'a> {
     events: bool,
 }
 
-impl<'a> Head<'a> {
+impl<'a> RequestHeaders<'a> {
     /// `None` if one that may come once comes twice, or is not of plain text.
     fn read(headers: &'a HeaderMap) -> Option<Self> {
-        let mut head = Self::default();
+        let mut read = Self::default();
         for (name, value) in headers {
-            let place = match name.as_str() {
-                "mcp-protocol-version" => &mut head.version,
-                "mcp-method" => &mut head.method,
-                "host" => &mut head.host,
-                "origin" => &mut head.origin,
-                "content-type" => &mut head.content_type,
+            let slot = match name.as_str() {
+                "mcp-protocol-version" => &mut read.version,
+                "mcp-method" => &mut read.method,
+                "host" => &mut read.host,
+                "origin" => &mut read.origin,
+                "content-type" => &mut read.content_type,
                 "accept" => {
-                    head.accept(value.to_str().ok()?)?;
+                    read.accept(value.to_str().ok()?)?;
                     continue;
                 }
                 _ => continue,
             };
-            if place.replace(value.to_str().ok()?).is_some() {
+            if slot.replace(value.to_str().ok()?).is_some() {
                 return None;
             }
         }
-        Some(head)
+        Some(read)
     }
 
     /// Notes which kinds of answers are accepted in so many words. `None` for weights and quoted parameters, which are rare,
     /// and rmcp weighs them.
     fn accept(&mut self, value: &str) -> Option<()> {
-        if value == USUAL {
+        if value == USUAL_ACCEPT {
             (self.json, self.events) = (true, true);
             return Some(());
         }
@@ -221,7 +222,7 @@ impl<'a> Head<'a> {
 }
 
 /// What published clients accept, letter by letter.
-const USUAL: &str = "application/json, text/event-stream";
+const USUAL_ACCEPT: &str = "application/json, text/event-stream";
 
 fn is_json(kind: &str) -> bool {
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
@@ -239,8 +240,8 @@ mod tests {
 
     use super::*;
 
-    fn door(hosts: &[&str], origins: &[&str]) -> Door {
-        Door::new(
+    fn gate(hosts: &[&str], origins: &[&str]) -> Gate {
+        Gate::new(
             &StreamableHttpServerConfig::default()
                 .with_allowed_hosts(hosts.iter().copied())
                 .with_allowed_origins(origins.iter().copied()),
@@ -256,8 +257,8 @@ mod tests {
 
     #[test]
     fn hosts_are_let_in_by_name_and_where_it_is_said_by_port() {
-        let door = door(&["localhost", "::1", "App.example:8443"], &[]);
-        let host = |host: &str| door.host(&Head::read(&headers(&[("host", host)])).unwrap());
+        let gate = gate(&["localhost", "::1", "App.example:8443"], &[]);
+        let host = |host: &str| gate.allows_host(&RequestHeaders::read(&headers(&[("host", host)])).unwrap());
         for good in ["localhost", "LOCALHOST:80", "[::1]", "[::1]:80", "app.example:8443"] {
             assert!(host(good), "{good}");
         }
@@ -277,12 +278,12 @@ mod tests {
         ] {
             assert!(!host(bad), "{bad}");
         }
-        assert!(!door.host(&Head::default()));
+        assert!(!gate.allows_host(&RequestHeaders::default()));
     }
 
     #[test]
     fn origins_are_let_in_by_scheme_host_and_port() {
-        let door = door(
+        let gate = gate(
             &[],
             &[
                 "http://localhost:*",
@@ -291,7 +292,7 @@ mod tests {
                 "null",
             ],
         );
-        let origin = |origin: &str| door.origin(&Head::read(&headers(&[("origin", origin)])).unwrap());
+        let origin = |origin: &str| gate.allows_origin(&RequestHeaders::read(&headers(&[("origin", origin)])).unwrap());
         for good in [
             "http://localhost",
             "http://localhost:6274",
@@ -312,14 +313,14 @@ mod tests {
         ] {
             assert!(!origin(bad), "{bad}");
         }
-        assert!(door.origin(&Head::default()));
+        assert!(gate.allows_origin(&RequestHeaders::default()));
     }
 
     #[test]
     fn both_kinds_of_answers_have_to_be_accepted() {
         let accepts = |values: &[&str]| {
             let pairs: Vec<_> = values.iter().map(|value| ("accept", *value)).collect();
-            Head::read(&headers(&pairs)).is_some_and(|head| head.json && head.events)
+            RequestHeaders::read(&headers(&pairs)).is_some_and(|read| read.json && read.events)
         };
         let accept = |value: &str| accepts(&[value]);
         assert!(accept("application/json, text/event-stream"));
@@ -340,8 +341,11 @@ mod tests {
     #[test]
     fn what_may_come_once_is_in_doubt_when_it_comes_twice() {
         for name in ["mcp-protocol-version", "mcp-method", "host", "origin", "content-type"] {
-            assert!(Head::read(&headers(&[(name, "a")])).is_some(), "{name}");
-            assert!(Head::read(&headers(&[(name, "a"), (name, "a")])).is_none(), "{name}");
+            assert!(RequestHeaders::read(&headers(&[(name, "a")])).is_some(), "{name}");
+            assert!(
+                RequestHeaders::read(&headers(&[(name, "a"), (name, "a")])).is_none(),
+                "{name}"
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::http::{HeaderMap, HeaderValue};
 use serde::Deserialize;
 
-use super::door::{METHOD, NAME};
+use super::gate::{METHOD, NAME};
 
 /// The methods whose name is a task's id (Tasks extension, "Streamable HTTP: Routing Headers").
 const METHODS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];
