@@ -36,6 +36,7 @@ mod event;
 mod handle;
 mod input;
 mod listen;
+mod malformed;
 mod pace;
 mod result;
 mod saved;

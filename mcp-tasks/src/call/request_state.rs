@@ -98,7 +98,7 @@ impl SealingKey {
         short.copy_from_slice(&id.as_bytes()[..KEY_ID_BYTES]);
         Self {
             id: short,
-            cipher: XChaCha20Poly1305::new(Key::from_slice(bytes)),
+            cipher: XChaCha20Poly1305::new(<&Key>::from(bytes)),
         }
     }
 }
@@ -144,7 +144,7 @@ impl RequestStateCodec {
         let sealed = key
             .cipher
             .encrypt(
-                XNonce::from_slice(&nonce),
+                <&XNonce>::from(&nonce),
                 Payload {
                     msg: &inside,
                     aad: &binding.to_bytes(),
@@ -176,7 +176,7 @@ impl RequestStateCodec {
         let mut inside = key
             .cipher
             .decrypt(
-                XNonce::from_slice(nonce),
+                <&XNonce>::try_from(nonce).ok()?,
                 Payload {
                     msg: sealed,
                     aad: &binding.to_bytes(),

@@ -2,20 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use super::malformed::Malformed;
 use super::task::requests;
 use super::{DetailedTask, InputRequest, ToolResult};
 use crate::TaskId;
-
-/// An answer that is none.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the server sent {0}")]
-pub(super) struct Malformed(String);
-
-impl Malformed {
-    pub(super) fn new(what: impl Into<String>) -> Self {
-        Self(what.into())
-    }
-}
 
 /// What answers `tools/call`.
 #[derive(Debug, Clone, PartialEq)]

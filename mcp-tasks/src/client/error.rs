@@ -7,8 +7,8 @@ use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 use serde_json::Value;
 
-use super::decode::Malformed;
 use super::input::NO_HANDLER;
+use super::malformed::Malformed;
 use super::{Answering, InputRequest, SavedTask};
 use crate::TaskId;
 

@@ -4,7 +4,7 @@ use rmcp::model::CallToolResult;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::decode::Malformed;
+use super::malformed::Malformed;
 
 /// What a tool returned, whether at once or as a task.
 ///

@@ -6,7 +6,7 @@ use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 use serde_json::{Map, Value};
 
-use super::decode::Malformed;
+use super::malformed::Malformed;
 use super::{InputRequest, ToolResult};
 use crate::TaskId;
 use crate::host::Timestamp;

@@ -11,6 +11,7 @@ use mcp_tasks_core::{
 mod backend;
 mod connection;
 mod durability;
+mod endpoint;
 mod error;
 mod feed;
 mod keys;

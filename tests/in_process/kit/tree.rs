@@ -54,9 +54,9 @@ pub(crate) async fn interpret(ctx: ToolContext, tree: Node) -> Result<String, To
 fn perform(ctx: ToolContext, node: Node, told: u64) -> Told {
     Box::pin(async move {
         Ok(match node {
-            Node::Step(pendings) => {
+            Node::Step(yields) => {
                 let work = || async move {
-                    for _ in 0..pendings {
+                    for _ in 0..yields {
                         tokio::task::yield_now().await;
                     }
                     Ok::<_, ToolError>(mix(told, "step"))
