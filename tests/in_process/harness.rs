@@ -11,7 +11,9 @@ use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
 use serde_json::{Value, json};
 
-pub(crate) use client::{Client, Outcome, Person, Reply, SILENCE, Way, accept, code, done, keys, nobody, status, text};
+pub(crate) use client::{
+    Client, Outcome, Person, Reply, SILENCE, Way, accept, code, done, keys, no_user, status, text,
+};
 pub(crate) use mcp_tasks_tests::scripted::{Dice, Storm};
 pub(crate) use store::{Link, REPLAY, TestStore};
 
@@ -54,6 +56,8 @@ pub(crate) use in_both_modes;
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) store: TestStore,
+    /// What its bodies leave, where a test gives them no other log.
+    pub(crate) log: Log,
     runtime: TaskRuntime,
 }
 
@@ -65,13 +69,16 @@ impl Node {
 
     /// Another one on a store that is there, as after a restart with another build.
     pub(crate) fn on(store: &TestStore, tools: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) -> Self {
+        let log = Log::default();
         let builder = TaskRuntime::builder()
             .without_inventory()
             .config(config(&[]))
+            .state(log.clone())
             .store(store.shared())
             .clock(store.clock());
         Self {
             store: store.clone(),
+            log,
             runtime: tools(builder).build().expect("the tools of the test are right"),
         }
     }
@@ -87,7 +94,7 @@ impl Node {
             "elicitation": {"form": {}},
             "extensions": {"io.modelcontextprotocol/tasks": {}},
         });
-        self.client_with(Way::Task, capabilities, nobody).await
+        self.client_with(Way::Task, capabilities, no_user).await
     }
 
     /// A client of it that declares this, and whose user answers so.
@@ -103,6 +110,47 @@ impl Node {
         let node = Self::new(mode, tools);
         let client = node.client().await;
         (node, client)
+    }
+}
+
+/// Two nodes with the same tools on one store, the first over a link of its own.
+pub(crate) struct Pair {
+    pub(crate) store: TestStore,
+    pub(crate) link: Arc<Link>,
+    pub(crate) node: Node,
+    pub(crate) first: Client,
+    pub(crate) second: Client,
+    pub(crate) first_log: Log,
+    pub(crate) second_log: Log,
+}
+
+impl Pair {
+    pub(crate) async fn start(
+        link: fn(&TestStore) -> Arc<Link>,
+        tools: impl Fn(TaskRuntimeBuilder) -> TaskRuntimeBuilder,
+    ) -> Self {
+        let store = TestStore::new(Mode::Straight);
+        let link = link(&store);
+        let node = Node::on(&store, |b| tools(b).store(link.clone()));
+        let other = Node::on(&store, tools);
+        Self {
+            first: node.client().await,
+            second: other.client().await,
+            first_log: node.log.clone(),
+            second_log: other.log.clone(),
+            store,
+            link,
+            node,
+        }
+    }
+
+    /// Starts the tool on the first node, and returns its task once a body there has left this line.
+    pub(crate) async fn begin(&self, tool: &str, line: &str) -> String {
+        let id = self.first.start(tool, json!({})).await;
+        while self.first_log.count(line) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        id
     }
 }
 

@@ -1,21 +1,15 @@
-//! Engine and replay, in one process: a real rmcp client over an in-memory transport, tools written with `#[mcp_task]`,
-//! a clock that stands still until a test lets it go on, and a store that can be made to misbehave.
-//!
-//! Where replay matters a scenario runs twice: straight, and with the execution ended and started again after every
-//! write to its ledger (see [`Mode`](crate::harness::Mode)). Both must come to the same end.
+//! Engine and replay. Where replay matters a scenario runs twice: straight, and with the execution ended and started again
+//! after every write to its ledger (see [`Mode`](crate::harness::Mode)). Both must come to the same end.
 
 mod answers;
 mod cancel;
 mod capability;
+mod careless_bodies;
 mod concurrency;
-mod doubt;
 mod durations;
 mod forms;
-mod hardships;
 mod leases;
 mod mismatch;
-mod narrow_store;
-mod nearby;
 mod panics;
 mod placement;
 mod progress;
@@ -32,4 +26,5 @@ mod swallow;
 mod sync;
 mod tracing_events;
 mod ttl;
+mod unconfirmed_writes;
 mod upgrade;

@@ -34,7 +34,7 @@ enum Kind {
     /// Without races the outcome depends on the answers alone and can be compared.
     Joins,
     Races,
-    /// Within a race: what nobody records must not decide it.
+    /// Within a race: what is not recorded must not decide it.
     InRace,
 }
 

@@ -6,7 +6,7 @@ use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 
 use crate::carriers::lab::{Lab, go, yes};
-use crate::harness::{Reply, Way, accept, done, nobody};
+use crate::harness::{Reply, Way, accept, done, no_user};
 
 #[tokio::test(start_paused = true)]
 async fn two_questions_in_a_row_with_steps_around_them_run_each_step_once() {
@@ -84,7 +84,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_the_third_time_is_th
 async fn the_same_words_asked_again_have_another_key_and_stay_under_one_until_they_are_answered() {
     let lab = Lab::new();
     let none = json!({});
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let mut round = client.begin("insist", &none).await.asked();
     for ordinal in 0..3 {
         let key = format!("elicit-{ordinal}");
@@ -98,7 +98,7 @@ async fn the_same_words_asked_again_have_another_key_and_stay_under_one_until_th
         }
     }
 
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     let id = client.begin("insist", &none).await.task();
     for ordinal in 0..3 {
         let key = format!("elicit-{ordinal}");
@@ -119,7 +119,7 @@ async fn the_same_words_asked_again_have_another_key_and_stay_under_one_until_th
 #[tokio::test(start_paused = true)]
 async fn a_task_takes_what_is_an_answer_and_resumes_once() {
     let lab = Lab::new();
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     let id = client.begin("pair", &json!({})).await.task();
     // Before it was asked, while the first run unwinds: ignored, or taken if it was asked in time.
     client

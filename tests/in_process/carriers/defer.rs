@@ -4,7 +4,7 @@ use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::carriers::lab::{Lab, go, yes};
-use crate::harness::{Reply, Way, done, nobody};
+use crate::harness::{Reply, Way, done, no_user};
 
 #[tokio::test(start_paused = true)]
 async fn questions_before_the_point_are_rounds_and_those_after_it_are_the_tasks() {
@@ -60,7 +60,7 @@ async fn the_last_round_sent_again_and_at_the_same_time_makes_one_task() {
 #[tokio::test(start_paused = true)]
 async fn a_last_round_sent_again_counts_once_against_the_quota_and_never_less() {
     let lab = Lab::with(&[("mcp.tasks.quota.open-per-principal", "2")]);
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     let none = json!({});
     let mut rounds = Vec::new();
     for _ in 0..3 {
@@ -99,7 +99,7 @@ async fn the_point_is_nothing_to_clients_that_have_no_tasks() {
 async fn a_tool_for_clients_with_tasks_alone_is_refused_before_it_asks() {
     for way in [Way::Rounds, Way::Live] {
         let lab = Lab::new();
-        let client = lab.client(way, nobody).await;
+        let client = lab.client(way, no_user).await;
         let (code, _) = client.converse("deferred_only", json!({})).await.unwrap_err();
         assert_eq!(code, ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY.0, "{way:?}");
     }
@@ -122,8 +122,8 @@ async fn the_point_without_the_attribute_is_an_error_that_names_it() {
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_next_round_declares_no_tasks_goes_on_in_rounds() {
     let lab = Lab::new();
-    let with = lab.client(Way::Task, nobody).await;
-    let without = lab.client(Way::Rounds, nobody).await;
+    let with = lab.client(Way::Task, no_user).await;
+    let without = lab.client(Way::Rounds, no_user).await;
     let none = json!({});
     let round = with.begin("deferred", &none).await.asked();
     let second = without

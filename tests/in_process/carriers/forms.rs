@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::carriers::lab::Lab;
-use crate::harness::{Reply, Way, accept, done, nobody};
+use crate::harness::{Reply, Way, accept, done, no_user};
 
 fn order(zeal: Value, amount: Value) -> Value {
     accept(json!({"zeal": zeal, "amount": amount, "size": "Small", "extras": ["Large", "Small"], "unknown": [1]}))
@@ -27,7 +27,7 @@ async fn whole_numbers_may_be_written_with_a_fraction_of_nothing_and_members_tha
 async fn what_is_not_of_a_fields_type_is_asked_for_again_with_the_field_named() {
     for way in [Way::Rounds, Way::Task] {
         let lab = Lab::new();
-        let client = lab.client(way, nobody).await;
+        let client = lab.client(way, no_user).await;
         for (zeal, amount) in [
             (json!(1.5), json!(1)),
             (json!("3"), json!(1)),
@@ -67,7 +67,7 @@ async fn what_is_not_of_a_fields_type_is_asked_for_again_with_the_field_named() 
 #[tokio::test(start_paused = true)]
 async fn every_schema_that_may_be_asked_can_be_shown() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     for field in [
         json!({"type": "string"}),
         json!({"type": "string", "format": "email", "minLength": 1, "maxLength": 9, "default": "a@b"}),

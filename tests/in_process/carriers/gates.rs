@@ -5,7 +5,7 @@ use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::carriers::lab::{Lab, go, yes};
-use crate::harness::{Way, done, nobody};
+use crate::harness::{Way, done, no_user};
 
 /// The capabilities of a client on `way` that can be asked `what` alone.
 fn only(way: Way, what: Value) -> Value {
@@ -23,7 +23,7 @@ fn only(way: Way, what: Value) -> Value {
 async fn what_a_client_did_not_declare_is_never_asked_and_the_call_ends_with_the_protocols_error() {
     for way in Way::ALL {
         let lab = Lab::new();
-        let client = lab.client_with(way, only(way, json!({})), nobody).await;
+        let client = lab.client_with(way, only(way, json!({})), no_user).await;
         for tool in ["pass_round", "visit", "model", "places", "both"] {
             let (code, words) = client.converse(tool, json!({})).await.unwrap_err();
             assert_eq!(
@@ -61,7 +61,7 @@ async fn a_client_with_forms_alone_is_asked_forms_alone_and_so_for_pages() {
         let end = client.converse("gated", json!({})).await;
         assert_eq!(end, done(r#"Err(true) Ok("Accept(())")"#), "{way:?}");
         let client = lab
-            .client_with(way, only(way, json!({"sampling": {}, "roots": {}})), nobody)
+            .client_with(way, only(way, json!({"sampling": {}, "roots": {}})), no_user)
             .await;
         assert_eq!(
             client.converse("abilities", json!({})).await,
@@ -74,9 +74,9 @@ async fn a_client_with_forms_alone_is_asked_forms_alone_and_so_for_pages() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_retried_with_less_declared_is_not_asked_again_what_it_cannot_be() {
     let lab = Lab::new();
-    let able = lab.client(Way::Rounds, nobody).await;
-    let unable = lab.client_with(Way::Rounds, json!({}), nobody).await;
-    let forms = lab.client_with(Way::Rounds, json!({"elicitation": {}}), nobody).await;
+    let able = lab.client(Way::Rounds, no_user).await;
+    let unable = lab.client_with(Way::Rounds, json!({}), no_user).await;
+    let forms = lab.client_with(Way::Rounds, json!({"elicitation": {}}), no_user).await;
     let none = json!({});
 
     let round = able.begin("gated", &none).await.asked();
@@ -93,11 +93,11 @@ async fn a_call_that_is_retried_with_less_declared_is_not_asked_again_what_it_ca
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_answered_by_a_request_with_less_declared_goes_by_that_request() {
     let lab = Lab::new();
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     let id = client.begin("gated", &json!({})).await.task();
     assert_eq!(client.settled(&id).await["status"], "input_required");
     let forms = lab
-        .client_with(Way::Task, only(Way::Task, json!({"elicitation": {}})), nobody)
+        .client_with(Way::Task, only(Way::Task, json!({"elicitation": {}})), no_user)
         .await;
     forms.answer(&id, json!({"elicit-0": go()})).await;
     assert_eq!(

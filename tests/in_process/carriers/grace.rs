@@ -6,7 +6,7 @@ use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::carriers::lab::{Lab, yes};
-use crate::harness::{Way, done, nobody};
+use crate::harness::{Way, done, no_user};
 
 fn takes(millis: u64, then: &str) -> Value {
     json!({"millis": millis, "then": then})
@@ -15,7 +15,7 @@ fn takes(millis: u64, then: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn short_work_is_answered_at_once_and_nothing_is_stored() {
     let lab = Lab::new();
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     assert_eq!(client.begin("graceful", &takes(250, "end")).await.done(), done("1 1"));
     assert_eq!(lab.creates(), 0);
 }
@@ -23,7 +23,7 @@ async fn short_work_is_answered_at_once_and_nothing_is_stored() {
 #[tokio::test(start_paused = true)]
 async fn long_work_becomes_a_task_without_starting_over() {
     let lab = Lab::new();
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     let begun = tokio::time::Instant::now();
     let id = client.begin("graceful", &takes(5_000, "end")).await.task();
     let waited = begun.elapsed().as_millis();
@@ -60,14 +60,14 @@ async fn what_fails_within_the_grace_fails_the_call_and_what_fails_later_the_tas
         ("break", Err((ErrorCode::INTERNAL_ERROR.0, "broken".to_owned()))),
     ] {
         let lab = Lab::new();
-        let client = lab.client(Way::Task, nobody).await;
+        let client = lab.client(Way::Task, no_user).await;
         assert_eq!(client.begin("graceful", &takes(10, then)).await.done(), within);
         assert_eq!(lab.creates(), 0);
         let id = client.begin("graceful", &takes(1_000, then)).await.task();
         assert_eq!(client.see_through(&id).await, within);
     }
     let lab = Lab::new();
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     let (code, words) = client.begin("graceful", &takes(10, "panic")).await.done().unwrap_err();
     assert_eq!(code, ErrorCode::INTERNAL_ERROR.0);
     assert!(!words.contains("secret"), "{words}");
@@ -114,7 +114,7 @@ async fn work_that_ends_while_its_task_is_being_made_ends_the_task() {
 async fn a_client_that_goes_away_within_the_grace_leaves_no_task_and_no_work() {
     let lab = Lab::with(&[("mcp.tasks.quota.open-per-principal", "1")]);
     // A session of rmcp's that gives up: it sends notifications/cancelled.
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     client
         .call_taken_back("graceful", takes(1_000, "end"), Duration::from_millis(100))
         .await;
@@ -128,7 +128,7 @@ async fn a_client_that_goes_away_within_the_grace_leaves_no_task_and_no_work() {
 #[tokio::test(start_paused = true)]
 async fn work_within_its_grace_counts_against_the_quota_and_no_longer_when_it_ends() {
     let lab = Lab::with(&[("mcp.tasks.quota.open-per-principal", "1")]);
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     for then in ["end", "fail", "break", "panic"] {
         let (arguments, more) = (takes(100, then), takes(0, "end"));
         let (_, second) = tokio::join!(client.begin("graceful", &arguments), async {

@@ -8,7 +8,7 @@ use rmcp::service::{RequestHandle, RoleClient};
 use serde_json::{Value, json};
 
 use crate::carriers::lab::{Lab, go, yes};
-use crate::harness::{Client, SILENCE, Way, accept, done, nobody};
+use crate::harness::{Client, SILENCE, Way, accept, done, no_user};
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_answers_with_an_error_is_not_asked_again_and_the_tool_is_told() {
@@ -79,7 +79,7 @@ async fn a_round_reports_for_itself_and_a_task_keeps_the_highest() {
     // The retry is a request of its own, with a token of its own.
     assert_eq!(reported(&client), [1.0, 2.0, 1.0, 2.0, 2.5, 3.0]);
 
-    let client = lab.client(Way::Task, nobody).await;
+    let client = lab.client(Way::Task, no_user).await;
     let id = client.begin("reporting", &json!({})).await.task();
     assert_eq!(client.settled(&id).await["statusMessage"], "2/4");
     client.answer(&id, json!({"elicit-0": go()})).await;

@@ -6,7 +6,7 @@ use rmcp::model::{CallToolRequestParams, ErrorCode};
 use serde_json::json;
 
 use crate::carriers::lab::{Lab, go, yes};
-use crate::harness::{Client, Outcome, Way, done, nobody};
+use crate::harness::{Client, Outcome, Way, done, no_user};
 
 /// What every token that is not good is answered with.
 const BAD_STATE: &str = "Invalid requestState: it is damaged, has expired, or belongs to another call";
@@ -41,7 +41,7 @@ async fn a_tool_that_is_never_a_task_asks_in_rounds_of_clients_with_and_without_
 #[tokio::test(start_paused = true)]
 async fn a_retry_that_answers_nothing_is_asked_again_and_keeps_what_was_answered() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let none = json!({});
     let first = client.begin("both", &none).await.asked();
     assert_eq!(first.keys(), ["a", "b"]);
@@ -77,7 +77,7 @@ async fn a_retry_that_answers_nothing_is_asked_again_and_keeps_what_was_answered
 #[tokio::test(start_paused = true)]
 async fn responses_that_are_no_map_are_invalid_params() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let first = client.begin("both", &json!({})).await.asked();
     for wrong in [json!([]), json!("x"), json!(7)] {
         let more = json!({"requestState": first.state, "inputResponses": wrong});
@@ -94,7 +94,7 @@ async fn responses_that_are_no_map_are_invalid_params() {
 #[tokio::test(start_paused = true)]
 async fn a_state_of_null_is_none_and_begins_the_call_anew() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let more = json!({"requestState": null, "inputResponses": null});
     let round = client.call_with("pair", &json!({}), more).await.asked();
     assert_eq!(round.keys(), ["elicit-1"]);
@@ -103,7 +103,7 @@ async fn a_state_of_null_is_none_and_begins_the_call_anew() {
 #[tokio::test(start_paused = true)]
 async fn answers_that_come_with_the_first_request_are_taken_once_they_are_asked_for() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let none = json!({});
     let early = json!({"inputResponses": {"a": go(), "b": go(), "c": go()}});
     let end = client.call_with("both", &none, early).await.done();
@@ -122,7 +122,7 @@ async fn answers_that_come_with_the_first_request_are_taken_once_they_are_asked_
 #[tokio::test(start_paused = true)]
 async fn the_same_retry_sent_again_and_at_the_same_time_comes_to_the_same() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let none = json!({});
     let first = client.begin("pair", &none).await.asked();
     let retry = || client.retry("pair", &none, &first, json!({"elicit-1": go()}));
@@ -141,7 +141,7 @@ async fn the_same_retry_sent_again_and_at_the_same_time_comes_to_the_same() {
 #[tokio::test(start_paused = true)]
 async fn a_state_is_good_for_its_own_tool_and_arguments_only_and_every_bad_one_is_answered_alike() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let ours = json!({"name": "a"});
     let round = client.begin("pair", &ours).await.asked();
     let answers = json!({"elicit-1": go()});
@@ -179,13 +179,13 @@ async fn a_state_is_good_for_its_own_tool_and_arguments_only_and_every_bad_one_i
 async fn a_state_goes_on_at_another_node_with_the_same_key_and_from_another_connection() {
     let lab = Lab::new();
     let round = lab
-        .client(Way::Rounds, nobody)
+        .client(Way::Rounds, no_user)
         .await
         .begin("pair", &json!({}))
         .await
         .asked();
     let other = lab.sibling(&[]);
-    let client = other.client(Way::Rounds, nobody).await;
+    let client = other.client(Way::Rounds, no_user).await;
     let next = client
         .retry("pair", &json!({}), &round, json!({"elicit-1": go()}))
         .await
@@ -195,7 +195,7 @@ async fn a_state_goes_on_at_another_node_with_the_same_key_and_from_another_conn
         "mcp.tasks.request-state.keys",
         "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=",
     )]);
-    let client = foreign.client(Way::Rounds, nobody).await;
+    let client = foreign.client(Way::Rounds, no_user).await;
     let refused = client
         .retry("pair", &json!({}), &round, json!({"elicit-1": go()}))
         .await
@@ -206,7 +206,7 @@ async fn a_state_goes_on_at_another_node_with_the_same_key_and_from_another_conn
 #[tokio::test(start_paused = true)]
 async fn a_state_expires() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let round = client.begin("pair", &json!({})).await.asked();
     lab.store.clock().advance(Duration::from_secs(59));
     let answers = json!({"elicit-1": go()});
@@ -228,9 +228,9 @@ async fn a_state_expires() {
 #[tokio::test(start_paused = true)]
 async fn a_state_of_single_use_is_good_once_on_any_node() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let other = lab.sibling(&[]);
-    let other = other.client(Way::Rounds, nobody).await;
+    let other = other.client(Way::Rounds, no_user).await;
     let none = json!({});
     let round = client.begin("once_only", &none).await.asked();
     let (none, round) = (&none, &round);
@@ -262,10 +262,10 @@ async fn the_marks_of_used_states_are_removed_on_a_server_that_never_has_a_task(
 #[tokio::test(start_paused = true)]
 async fn a_call_of_another_version_is_refused_and_says_so() {
     let lab = Lab::new();
-    let client = lab.client(Way::Rounds, nobody).await;
+    let client = lab.client(Way::Rounds, no_user).await;
     let round = client.begin("versioned", &json!({})).await.asked();
     let newer = lab.sibling(&[("body.version", "2")]);
-    let client = newer.client(Way::Rounds, nobody).await;
+    let client = newer.client(Way::Rounds, no_user).await;
     let (code, words) = client
         .retry("versioned", &json!({}), &round, json!({"elicit-0": go()}))
         .await

@@ -41,8 +41,8 @@ pub(crate) trait Person: Fn(&Value) -> Result<Value, ErrorData> + Send + Sync + 
 
 impl<F: Fn(&Value) -> Result<Value, ErrorData> + Send + Sync + 'static> Person for F {}
 
-/// Must not be asked.
-pub(crate) fn nobody(request: &Value) -> Result<Value, ErrorData> {
+/// A client without a user: it must not be asked.
+pub(crate) fn no_user(request: &Value) -> Result<Value, ErrorData> {
     panic!("asked: {request}")
 }
 

@@ -8,31 +8,11 @@ use std::time::Duration;
 use mcp_tasks::testing::{EntryKind, Ledger, TestAnswer, TestOutcome, TestQuestion, TestTool};
 use serde_json::json;
 
+use crate::harness::Dice;
 use crate::kit::tree::{Node, interpret, mix};
 
 const SEEDS: u64 = 500;
 const DEPTH: u32 = 3;
-
-/// xorshift64*: enough randomness for tests, and the same on every machine.
-struct Rng(u64);
-
-impl Rng {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, bound: u16) -> u16 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 48;
-        high as u16 % bound
-    }
-
-    fn small(&mut self) -> u8 {
-        self.below(4) as u8
-    }
-}
 
 /// What a body may consist of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,42 +21,45 @@ enum Kind {
     Decided,
     /// There are races that hang on which step is faster.
     Raced,
-    /// Within such a race: what nobody records must not decide it.
+    /// Within such a race: what is not recorded must not decide it.
     InRace,
 }
 
-fn random_node(rng: &mut Rng, depth: u32, kind: Kind) -> Node {
-    let many = |rng: &mut Rng, least: u16, kind: Kind| -> Vec<Node> {
-        let count = least + rng.below(4 - least);
-        (0..count).map(|_| random_node(rng, depth - 1, kind)).collect()
+fn random_node(dice: &mut Dice, depth: u32, kind: Kind) -> Node {
+    let many = |dice: &mut Dice, least: u32, kind: Kind| -> Vec<Node> {
+        let count = least + dice.below(4 - least);
+        (0..count).map(|_| random_node(dice, depth - 1, kind)).collect()
     };
-    match rng.below(if depth == 0 { 10 } else { 18 }) {
+    match dice.below(if depth == 0 { 10 } else { 18 }) {
         2 => Node::Fail,
         3 => Node::Ask,
         4 => Node::Now,
         5 => Node::Random,
-        6 => Node::Sleep(rng.below(200)),
-        7 if kind != Kind::InRace => Node::Progress(rng.below(100)),
+        6 => Node::Sleep(dice.below(200) as u16),
+        7 if kind != Kind::InRace => Node::Progress(dice.below(100) as u16),
         8 => Node::CanAsk,
         9 if kind != Kind::InRace => Node::Yield,
-        0..=9 => Node::Step(rng.small()),
+        0..=9 => Node::Step(dice.below(4) as u8),
         10 => Node::Branch(
-            Box::new(random_node(rng, depth - 1, kind)),
-            Box::new(random_node(rng, depth - 1, kind)),
+            Box::new(random_node(dice, depth - 1, kind)),
+            Box::new(random_node(dice, depth - 1, kind)),
         ),
-        11..=13 => Node::Sequence(many(rng, 1, kind)),
-        14 if kind != Kind::Decided => Node::Race(many(rng, 2, Kind::InRace)),
+        11..=13 => Node::Sequence(many(dice, 1, kind)),
+        14 if kind != Kind::Decided => Node::Race(many(dice, 2, Kind::InRace)),
         // Decided races: work against a time limit, and two waits.
         14 => Node::Race(vec![
             Node::Sleep(1_000),
-            Node::Sequence(vec![Node::Step(rng.small()), Node::Step(rng.small())]),
+            Node::Sequence(vec![Node::Step(dice.below(4) as u8), Node::Step(dice.below(4) as u8)]),
         ]),
-        15 => Node::Race(vec![Node::Sleep(300 + rng.below(9)), Node::Sleep(290 + rng.below(9))]),
-        _ => Node::Join(many(rng, 2, kind)),
+        15 => Node::Race(vec![
+            Node::Sleep(300 + dice.below(9) as u16),
+            Node::Sleep(290 + dice.below(9) as u16),
+        ]),
+        _ => Node::Join(many(dice, 2, kind)),
     }
 }
 
-/// The same answer to the same question, whoever asks it when; one that does not fit now and then.
+/// The same answer to the same question, in whichever run it is asked; one that does not fit now and then.
 fn reply(question: &TestQuestion) -> Option<TestAnswer> {
     let words = question.message().rsplit('\n').next().unwrap_or_default();
     let chosen = mix(7, words);
@@ -113,13 +96,13 @@ fn check_run(outcome: &TestOutcome, what: &str) {
 }
 
 async fn check(seed: u64) {
-    let mut rng = Rng::new(seed);
+    let mut dice = Dice::new(seed);
     let kind = if seed.is_multiple_of(2) {
         Kind::Raced
     } else {
         Kind::Decided
     };
-    let tree = random_node(&mut rng, DEPTH, kind);
+    let tree = random_node(&mut dice, DEPTH, kind);
     if std::env::var_os("KIT_SEED").is_some() {
         println!("{tree:#?}");
     }

@@ -29,14 +29,12 @@ async fn two_at_once(ctx: ToolContext, log: State<Log>) -> Result<String, ToolEr
 }
 
 async fn start(tool: &str) -> (Node, crate::harness::Client, Log, String) {
-    let log = Log::default();
     let (node, client) = Node::start(Mode::Straight, |b| {
-        b.register::<two_in_a_row>()
-            .register::<two_at_once>()
-            .state(log.clone())
+        b.register::<two_in_a_row>().register::<two_at_once>()
     })
     .await;
     let id = client.start(tool, json!({})).await;
+    let log = node.log.clone();
     (node, client, log, id)
 }
 
@@ -44,9 +42,8 @@ async fn start(tool: &str) -> (Node, crate::harness::Client, Log, String) {
 /// acknowledged all the same.
 #[tokio::test(start_paused = true)]
 async fn an_answer_before_its_question_is_published_is_ignored() {
-    let log = Log::default();
-    let node = Node::new(Mode::Straight, |b| b.register::<two_in_a_row>().state(log.clone()));
-    let client = node.client().await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<two_in_a_row>()).await;
+    let log = node.log.clone();
     // The write that publishes the question takes its time.
     node.store
         .script(|script| script.update.before = Duration::from_millis(100));
@@ -82,10 +79,9 @@ async fn an_answer_while_the_body_unwinds_waits_for_no_second_body() {
         let _slow = Slow(log.clone());
         Ok(word(ctx.elicit::<Word>("Well?").await?))
     }
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<slow_to_drop>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<slow_to_drop>()).await;
     let id = client.start("slow_to_drop", json!({})).await;
-    while log.count("unwinding") == 0 {
+    while node.log.count("unwinding") == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     client.say(&id, "elicit-0", "early").await;
@@ -93,7 +89,7 @@ async fn an_answer_while_the_body_unwinds_waits_for_no_second_body() {
     client.say(&id, "elicit-0", "yes").await;
     assert_eq!(text(&client.settled(&id).await), "yes");
     let expected = ["run", "unwinding", "unwound", "run", "unwinding", "unwound"];
-    assert_eq!(log.lines(), expected, "one body at a time");
+    assert_eq!(node.log.lines(), expected, "one body at a time");
 }
 
 /// The same answers eight times at once start one execution, and an answer given ahead of its question is no answer.
@@ -260,8 +256,7 @@ in_both_modes! {
             let second = word(ctx.elicit::<Word>("Second?").await?);
             Ok(format!("{done} {first} {second}"))
         }
-        let log = Log::default();
-        let (node, client) = Node::start(mode, |b| b.register::<everything>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<everything>()).await;
         node.store.script(|script| script.reruns = 3);
         let id = client.start("everything", json!({})).await;
         for (key, answer) in [("elicit-1", "one"), ("elicit-2", "two")] {
@@ -270,7 +265,7 @@ in_both_modes! {
         }
         assert_eq!(text(&client.settled(&id).await), "worked one two");
         let replays = if mode == Mode::Straight { 3 } else { 4 };
-        assert_eq!((log.count("run"), log.count("work")), (replays, 1));
+        assert_eq!((node.log.count("run"), node.log.count("work")), (replays, 1));
         let versions: Vec<u64> = node.store.written().iter().map(|record| record.version).collect();
         let expected: Vec<u64> = (2..).take(versions.len()).collect();
         assert_eq!(versions, expected, "each write once");

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use mcp_tasks::host::TaskRuntimeBuilder;
 use mcp_tasks::prelude::*;
 use serde_json::json;
 
-use crate::harness::{Log, Mode, Node, Word, status, text, word};
+use crate::harness::{Log, Mode, Node, Pair, TestStore, Word, config, status, text, word};
 
 /// Waits in the way it is told to.
 #[mcp_task]
@@ -39,8 +40,7 @@ async fn waiting(ctx: ToolContext, log: State<Log>, how: String) -> Result<Strin
 }
 
 async fn cancelled(how: &str) -> Vec<String> {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<waiting>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<waiting>()).await;
     let id = client.start("waiting", json!({"how": how})).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     client.cancel(&id).await.expect("acknowledged");
@@ -54,7 +54,7 @@ async fn cancelled(how: &str) -> Vec<String> {
     assert_eq!(client.task(&id).await, task);
     tokio::time::sleep(Duration::from_secs(1200)).await;
     assert_eq!(client.task(&id).await, task);
-    log.lines()
+    node.log.lines()
 }
 
 /// Tasks extension, "Task Cancellation": acknowledged at once, and the work stops.
@@ -72,19 +72,18 @@ async fn a_task_in_a_step_is_dropped() {
 /// What a drop does not reach learns of it through the token.
 #[tokio::test]
 async fn blocking_work_sees_the_token() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<waiting>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<waiting>()).await;
     let id = client.start("waiting", json!({"how": "block"})).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     client.cancel(&id).await.expect("acknowledged");
     assert_eq!(status(&client.task(&id).await), "cancelled");
     for _ in 0..1000 {
-        if log.count("token fired") == 1 {
+        if node.log.count("token fired") == 1 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let mut lines = log.lines();
+    let mut lines = node.log.lines();
     lines.sort();
     assert_eq!(lines, ["dropped", "token fired"]);
 }
@@ -94,8 +93,7 @@ async fn blocking_work_sees_the_token() {
 async fn a_parked_task_is_cancelled_where_it_lies() {
     assert_eq!(cancelled("ask").await, ["dropped"]);
 
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<waiting>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<waiting>()).await;
     let id = client.start("waiting", json!({"how": "ask"})).await;
     client.settled(&id).await;
     client.cancel(&id).await.expect("acknowledged");
@@ -103,14 +101,13 @@ async fn a_parked_task_is_cancelled_where_it_lies() {
     client.say(&id, "elicit-0", "too late").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(client.task(&id).await, task);
-    assert_eq!(log.lines(), ["dropped"], "the body did not run again");
+    assert_eq!(node.log.lines(), ["dropped"], "the body did not run again");
 }
 
 /// A completed task stays completed: the acknowledgement is empty and nothing changes.
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_task_that_ended_changes_nothing() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<waiting>().state(log)).await;
+    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<waiting>()).await;
     let id = client.start("waiting", json!({"how": "not at all"})).await;
     let ended = client.settled(&id).await;
     client.cancel(&id).await.expect("acknowledged");
@@ -131,8 +128,7 @@ async fn a_cancellation_right_behind_an_answer_stops_the_execution_it_starts() {
         log.push("ended");
         Ok("done".to_owned())
     }
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<asks_first>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<asks_first>()).await;
     let id = client.start("asks_first", json!({})).await;
     client.settled(&id).await;
     node.store
@@ -147,12 +143,12 @@ async fn a_cancellation_right_behind_an_answer_stops_the_execution_it_starts() {
     assert_eq!(status(&client.task(&id).await), "cancelled");
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(
-        log.lines().is_empty() || log.lines() == ["dropped"],
+        node.log.lines().is_empty() || node.log.lines() == ["dropped"],
         "still running: {:?}",
-        log.lines()
+        node.log.lines()
     );
     tokio::time::sleep(Duration::from_secs(1200)).await;
-    assert_eq!(log.count("ended"), 0, "a cancelled task worked to its end");
+    assert_eq!(node.log.count("ended"), 0, "a cancelled task worked to its end");
 }
 
 /// Works for ten seconds.
@@ -173,8 +169,7 @@ async fn plodding(ctx: ToolContext, log: State<Log>) -> String {
 /// answered long ago, and the task goes on.
 #[tokio::test(start_paused = true)]
 async fn taking_back_the_call_does_nothing_to_its_task() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<plodding>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<plodding>()).await;
     let created = client
         .call_taken_back("plodding", json!({}), Duration::from_secs(1))
         .await;
@@ -185,20 +180,54 @@ async fn taking_back_the_call_does_nothing_to_its_task() {
         .to_owned();
     assert_eq!(text(&client.settled(&id).await), "done");
     // The token fires when the run is over, and not before.
-    assert_eq!(log.lines()[..2], ["ended", "dropped"]);
+    assert_eq!(node.log.lines()[..2], ["ended", "dropped"]);
 }
 
 /// Inside a call there is nothing else to go on for: the body is dropped and the token fires.
 #[tokio::test(start_paused = true)]
 async fn taking_back_a_synchronous_call_stops_its_body() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<plodding>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<plodding>()).await;
     let plain = client.declaring(json!({}));
     plain
         .call_taken_back("plodding", json!({}), Duration::from_secs(1))
         .await;
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let mut lines = log.lines();
+    let mut lines = node.log.lines();
     lines.sort();
     assert_eq!(lines, ["dropped", "token fired"]);
+}
+
+/// Works for an hour.
+#[mcp_task(ttl = "PT2H")]
+async fn toil(ctx: ToolContext, log: State<Log>) -> String {
+    let _left = log.on_drop("dropped");
+    let (token, told) = (ctx.cancellation().clone(), Log::clone(&log));
+    tokio::spawn(async move {
+        token.cancelled().await;
+        told.push("token");
+    });
+    log.push("started");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    "done".to_owned()
+}
+
+/// "Cancel": where the store tells of changes, a cancellation on one node stops the work on another at once, and does not
+/// wait for the lease to be renewed.
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_on_another_node_stops_the_work_at_once() {
+    // With a renewal once in an hour, nothing but the news of the change can stop it in time.
+    let tools = |b: TaskRuntimeBuilder| b.config(config(&[("mcp.tasks.lease", "PT3H")])).register::<toil>();
+    let pair = Pair::start(TestStore::link, tools).await;
+    let id = pair.begin("toil", "started").await;
+    pair.second.cancel(&id).await.expect("an acknowledgement");
+    for _ in 0..30_000 {
+        if pair.first_log.lines().len() == 3 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let mut lines = pair.first_log.lines();
+    lines.sort();
+    assert_eq!(lines, ["dropped", "started", "token"]);
+    assert_eq!(status(&pair.first.task(&id).await), "cancelled");
 }

@@ -75,8 +75,7 @@ in_both_modes! {
     /// The capabilities are those of the request that triggered the execution, and what was refused under earlier ones
     /// replays as it was.
     async fn a_question_is_gated_by_the_request_that_triggered_its_execution(mode: Mode) {
-        let log = Log::default();
-        let (_node, able) = Node::start(mode, |b| b.register::<adaptable>().state(log.clone())).await;
+        let (node, able) = Node::start(mode, |b| b.register::<adaptable>()).await;
         let unable = able.declaring(tasks_and(None));
 
         // Declared at the call, absent at the update.
@@ -88,16 +87,15 @@ in_both_modes! {
         // Never declared.
         let id = unable.start("adaptable", json!({})).await;
         assert_eq!(text(&unable.settled(&id).await), "cannot ask cannot ask");
-        assert_eq!(log.lines().len(), 4, "no step twice: {:?}", log.lines());
+        assert_eq!(node.log.lines().len(), 4, "no step twice: {:?}", node.log.lines());
     }
 }
 
 /// A refusal is in the ledger: the next execution, under other capabilities, is told the same.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_replays_even_when_the_client_could_be_asked_now() {
-    let log = Log::default();
-    // The first write of a step ends the execution; whoever tells the task to go on brings other capabilities.
-    let (_node, able) = Node::start(Mode::Replayed, |b| b.register::<adaptable>().state(log.clone())).await;
+    // The first write of a step ends the execution; the request that tells the task to go on brings other capabilities.
+    let (_node, able) = Node::start(Mode::Replayed, |b| b.register::<adaptable>()).await;
     let unable = able.declaring(tasks_and(None));
     let id = unable.start("adaptable", json!({})).await;
     let task = able.settled(&id).await;
@@ -109,8 +107,7 @@ async fn a_refusal_replays_even_when_the_client_could_be_asked_now() {
 /// Declined is not "cannot be asked": the body can tell them apart.
 #[tokio::test(start_paused = true)]
 async fn declined_is_another_thing_than_not_supported() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<adaptable>().state(log)).await;
+    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<adaptable>()).await;
     let id = client.start("adaptable", json!({})).await;
     for key in ["elicit-0", "elicit-2"] {
         client.settled(&id).await;

@@ -93,15 +93,14 @@ in_both_modes! {
             done.sort();
             Ok(done.join(" "))
         }
-        let log = Log::default();
-        let (_node, client) = Node::start(mode, |b| b.register::<unordered>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<unordered>()).await;
         let id = client.start("unordered", json!({})).await;
         assert_eq!(keys(&client.settled(&id).await), ["x", "y"]);
         client.say(&id, "y", "two").await;
         client.say(&id, "x", "one").await;
         assert_eq!(text(&client.settled(&id).await), "A B C one two");
         if mode == Mode::Straight {
-            once_each(&log, &["a", "b", "c"]);
+            once_each(&node.log, &["a", "b", "c"]);
         }
     }
 
@@ -129,8 +128,7 @@ in_both_modes! {
             Ok(format!("{} {} {}", a?, b?, c?))
         }
         for pace in [[0, 0, 0], [10, 20, 30], [30, 20, 10], [0, 50, 10]] {
-            let log = Log::default();
-            let (_node, client) = Node::start(mode, |b| b.register::<braided>().state(log.clone())).await;
+            let (node, client) = Node::start(mode, |b| b.register::<braided>()).await;
             let id = client.start("braided", json!({"pace": pace})).await;
             loop {
                 let task = client.settled(&id).await;
@@ -142,7 +140,7 @@ in_both_modes! {
             }
             // A step that runs while a write ends the execution runs again: it was in flight.
             if mode == Mode::Straight {
-                once_each(&log, &["a1", "a3", "b1", "b3", "c1", "c3"]);
+                once_each(&node.log, &["a1", "a3", "b1", "b3", "c1", "c3"]);
             }
         }
     }
@@ -155,14 +153,13 @@ in_both_modes! {
             let (step, answer) = tokio::join!(work(&ctx, &log, "slow", 500), ctx.elicit::<Word>("Well?"));
             Ok(format!("{} {}", step?, word(answer?)))
         }
-        let log = Log::default();
-        let (_node, client) = Node::start(mode, |b| b.register::<side_by_side>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<side_by_side>()).await;
         let id = client.start("side_by_side", json!({})).await;
         assert_eq!(keys(&client.settled(&id).await), ["elicit-1"]);
-        once_each(&log, &["slow"]);
+        once_each(&node.log, &["slow"]);
         client.say(&id, "elicit-1", "yes").await;
         assert_eq!(text(&client.settled(&id).await), "SLOW yes");
-        once_each(&log, &["slow"]);
+        once_each(&node.log, &["slow"]);
     }
 
     /// In a biased `select!` of a question and a step the question is asked whichever stands first.
@@ -179,14 +176,13 @@ in_both_modes! {
             }
         }
         for (step_first, ran, end) in [(true, 1, "SLOW"), (false, 0, "yes")] {
-            let log = Log::default();
-            let (_node, client) = Node::start(mode, |b| b.register::<either>().state(log.clone())).await;
+            let (node, client) = Node::start(mode, |b| b.register::<either>()).await;
             let id = client.start("either", json!({"step_first": step_first})).await;
             assert_eq!(keys(&client.settled(&id).await), ["well"]);
-            assert_eq!(log.count("slow"), ran, "no step starts once a question is open");
+            assert_eq!(node.log.count("slow"), ran, "no step starts once a question is open");
             client.say(&id, "well", "yes").await;
             assert_eq!(text(&client.settled(&id).await), end);
-            assert_eq!(log.count("slow"), ran);
+            assert_eq!(node.log.count("slow"), ran);
         }
     }
 
@@ -202,8 +198,7 @@ in_both_modes! {
             };
             Ok(format!("{won} {}", word(ctx.elicit::<Word>("Well?").await?)))
         }
-        let log = Log::default();
-        let (node, client) = Node::start(mode, |b| b.register::<race>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<race>()).await;
         let id = client.start("race", json!({})).await;
         assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
         let ordinals: Vec<u32> =
@@ -211,7 +206,7 @@ in_both_modes! {
         assert_eq!(ordinals, [1]);
         client.say(&id, "elicit-2", "yes").await;
         assert_eq!(text(&client.settled(&id).await), "FAST yes");
-        assert_eq!(log.count("fast"), 1);
+        assert_eq!(node.log.count("fast"), 1);
     }
 
     /// Outside the tool's own future there is no replay: calls there get an error that says so, at once, and take no
@@ -307,12 +302,11 @@ in_both_modes! {
             let quick = work(&ctx, &log, "quick", 0).await?;
             Ok(format!("{late} {quick} {}", word(ctx.elicit::<Word>("Well?").await?)))
         }
-        let log = Log::default();
-        let (_node, client) = Node::start(mode, |b| b.register::<impatient>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<impatient>()).await;
         let id = client.start("impatient", json!({})).await;
         assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
         client.say(&id, "elicit-2", "yes").await;
         assert_eq!(text(&client.settled(&id).await), "true QUICK yes");
-        once_each(&log, &["quick", "slow"]);
+        once_each(&node.log, &["quick", "slow"]);
     }
 }

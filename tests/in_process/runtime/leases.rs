@@ -1,12 +1,11 @@
 //! Several nodes on one store: what becomes of a task whose node is gone, cut off, or frozen.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::prelude::*;
 use serde_json::json;
 
-use crate::harness::{Client, Link, Log, Mode, Node, TestStore, code, status, text};
+use crate::harness::{Log, Mode, Node, Pair, TestStore, code, status, text};
 
 /// A little more than the default lease.
 const PAST_LEASE: Duration = Duration::from_secs(31);
@@ -41,49 +40,16 @@ async fn work(ctx: &ToolContext, log: &Log) -> Result<String, ToolError> {
     Ok(format!("{depth} deep"))
 }
 
-/// Two nodes, the way of the first to the store, and what the bodies on each did.
-struct Pair {
-    store: TestStore,
-    link: Arc<Link>,
-    first: Client,
-    second: Client,
-    first_log: Log,
-    second_log: Log,
+/// The first of them has a way that can be cut.
+async fn pair() -> Pair {
+    Pair::start(TestStore::scanned_link, |b| b.register::<dig>().register::<dig_again>()).await
 }
 
-impl Pair {
-    async fn start() -> Self {
-        let store = TestStore::new(Mode::Straight);
-        let link = store.scanned_link();
-        let (first_log, second_log) = (Log::default(), Log::default());
-        let tools = |b: mcp_tasks::host::TaskRuntimeBuilder| b.register::<dig>().register::<dig_again>();
-        let first = Node::on(&store, |b| tools(b).state(first_log.clone()).store(link.clone()));
-        let second = Node::on(&store, |b| tools(b).state(second_log.clone()));
-        Self {
-            link,
-            first: first.client().await,
-            second: second.client().await,
-            store,
-            first_log,
-            second_log,
-        }
-    }
-
-    /// Starts the tool on the first node, and returns its task once the body works.
-    async fn begin(&self, tool: &str) -> String {
-        let id = self.first.start(tool, json!({})).await;
-        while self.first_log.count("digging") == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        id
-    }
-}
-
-/// A lease is renewed for as long as the work takes, and nobody takes the task over.
+/// A lease is renewed for as long as the work takes, and no other node takes the task over.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_works_on_stays_with_its_node() {
-    let pair = Pair::start().await;
-    let id = pair.begin("dig").await;
+    let pair = pair().await;
+    let id = pair.begin("dig", "digging").await;
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_secs(59)).await;
         assert_eq!(status(&pair.second.task(&id).await), "working");
@@ -95,8 +61,8 @@ async fn a_task_that_works_on_stays_with_its_node() {
 /// The owner's poll on another node ends a task whose node is gone, with words a person can read and no detail.
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_node_is_gone_fails_when_its_owner_looks() {
-    let pair = Pair::start().await;
-    let id = pair.begin("dig").await;
+    let pair = pair().await;
+    let id = pair.begin("dig", "digging").await;
     pair.link.script(|script| script.down = true);
     assert_eq!(status(&pair.second.task(&id).await), "working", "its lease is not over");
     tokio::time::sleep(PAST_LEASE).await;
@@ -115,8 +81,8 @@ async fn a_task_whose_node_is_gone_fails_when_its_owner_looks() {
 /// A node that was frozen or cut off past its lease stops its work, and can change nothing any more.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_comes_back_after_its_lease_changes_nothing() {
-    let pair = Pair::start().await;
-    let id = pair.begin("dig").await;
+    let pair = pair().await;
+    let id = pair.begin("dig", "digging").await;
     pair.link.script(|script| script.down = true);
     tokio::time::sleep(PAST_LEASE).await;
     let task = pair.second.task(&id).await;
@@ -129,8 +95,8 @@ async fn a_node_that_comes_back_after_its_lease_changes_nothing() {
 /// `on_crash = "replay"`: another node runs the body again, and does not do again what is in the ledger.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_may_be_replayed_goes_on_elsewhere() {
-    let pair = Pair::start().await;
-    let id = pair.begin("dig_again").await;
+    let pair = pair().await;
+    let id = pair.begin("dig_again", "digging").await;
     pair.link.script(|script| script.down = true);
     tokio::time::sleep(PAST_LEASE).await;
     assert_eq!(status(&pair.second.task(&id).await), "working");
@@ -148,8 +114,8 @@ async fn a_task_that_may_be_replayed_goes_on_elsewhere() {
 /// Polls that come at the same time start one execution.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_taken_over_once() {
-    let pair = Pair::start().await;
-    let id = pair.begin("dig_again").await;
+    let pair = pair().await;
+    let id = pair.begin("dig_again", "digging").await;
     pair.link.script(|script| script.down = true);
     tokio::time::sleep(PAST_LEASE).await;
     let polls = (0..16).map(|_| pair.second.task(&id));
@@ -163,20 +129,20 @@ async fn a_task_is_taken_over_once() {
 #[tokio::test(start_paused = true)]
 async fn a_scan_finds_tasks_whose_node_is_gone() {
     let store = TestStore::new(Mode::Straight);
-    let (link, log) = (store.scanned_link(), Log::default());
-    let first = Node::on(&store, |b| b.register::<dig>().state(log.clone()).store(link.clone()));
+    let link = store.scanned_link();
+    let first = Node::on(&store, |b| b.register::<dig>().store(link.clone()));
     let client = first.client().await;
     let id = client.start("dig", json!({})).await;
     link.script(|script| script.down = true);
     let other_link = store.scanned_link();
     other_link.know(&mcp_tasks_core::TaskId::new(&id));
-    let second = Node::on(&store, |b| b.register::<dig>().state(Log::default()).store(other_link));
+    let second = Node::on(&store, |b| b.register::<dig>().store(other_link));
     // Any request starts what a node does beside requests.
     let other = second.client().await.start("dig", json!({})).await;
     tokio::time::sleep(2 * PAST_LEASE).await;
     assert!(
         store.record(&id).await.status.is_terminal(),
-        "nobody looked, and it is ended all the same"
+        "no client polled, and it is ended all the same"
     );
     assert!(!store.record(&other).await.status.is_terminal());
 }
@@ -184,61 +150,35 @@ async fn a_scan_finds_tasks_whose_node_is_gone() {
 /// Tasks extension, "Task Cancellation": a cancel on one node stops the work on another, within a lease.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_on_one_node_stops_the_work_on_another() {
-    let pair = Pair::start().await;
-    let id = pair.begin("dig").await;
+    let pair = pair().await;
+    let id = pair.begin("dig", "digging").await;
     pair.second.cancel(&id).await.expect("an acknowledgement");
     assert_eq!(status(&pair.first.task(&id).await), "cancelled");
     tokio::time::sleep(PAST_LEASE).await;
     assert_eq!(pair.first_log.lines(), ["measured", "digging", "stopped"]);
 }
 
-/// A node whose way to the store takes a moment, as to a server, and another one that is near.
-struct Frozen {
-    near: Client,
-    far: Client,
-    far_log: Log,
-    near_log: Log,
-}
-
-impl Frozen {
-    async fn start() -> Self {
-        let store = TestStore::new(Mode::Straight);
-        let way = store.link();
-        way.script(|script| script.update.before = Duration::from_millis(100));
-        let (far_log, near_log) = (Log::default(), Log::default());
-        let far = Node::on(&store, |b| b.register::<dig_again>().state(far_log.clone()).store(way));
-        let near = Node::on(&store, |b| b.register::<dig_again>().state(near_log.clone()));
-        Self {
-            far: far.client().await,
-            near: near.client().await,
-            far_log,
-            near_log,
-        }
-    }
-
-    /// Starts the tool on the node that is far, and lets time stand still for both until after its lease.
-    async fn begin(&self) -> String {
-        let id = self.far.start("dig_again", json!({})).await;
-        while self.far_log.count("digging") == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        id
-    }
+/// Two nodes, of which the way of the first to the store takes a moment, as to a server.
+async fn far_and_near() -> Pair {
+    let pair = Pair::start(TestStore::link, |b| b.register::<dig_again>()).await;
+    pair.link
+        .script(|script| script.update.before = Duration::from_millis(100));
+    pair
 }
 
 /// A process that stood still past its lease goes on if no other node took its task over.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stood_still_goes_on_if_nobody_took_over() {
-    let nodes = Frozen::start().await;
-    let id = nodes.begin().await;
+async fn a_node_that_stood_still_goes_on_if_no_node_took_its_task_over() {
+    let nodes = far_and_near().await;
+    let id = nodes.begin("dig_again", "digging").await;
     let (captured, _guard) = crate::runtime::tracing_events::capture();
     tokio::time::advance(2 * PAST_LEASE).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(status(&nodes.near.task(&id).await), "working");
+    assert_eq!(status(&nodes.second.task(&id).await), "working");
     tokio::time::sleep(WORK).await;
-    assert_eq!(text(&nodes.near.settled(&id).await), "7 deep");
-    assert_eq!(nodes.far_log.lines(), ["measured", "digging", "dug", "stopped"]);
-    assert!(nodes.near_log.lines().is_empty());
+    assert_eq!(text(&nodes.second.settled(&id).await), "7 deep");
+    assert_eq!(nodes.first_log.lines(), ["measured", "digging", "dug", "stopped"]);
+    assert!(nodes.second_log.lines().is_empty());
     let log = captured.lines().join("\n");
     assert!(log.contains("ended while this process did not run"), "{log}");
     assert!(!log.contains("could not be reached"), "{log}");
@@ -247,27 +187,27 @@ async fn a_node_that_stood_still_goes_on_if_nobody_took_over() {
 /// One whose task was taken over meanwhile stops its work and says why, which is not that the store was out of reach.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_stood_still_says_that_another_took_over() {
-    let nodes = Frozen::start().await;
-    let id = nodes.begin().await;
+    let nodes = far_and_near().await;
+    let id = nodes.begin("dig_again", "digging").await;
     let (captured, _guard) = crate::runtime::tracing_events::capture();
     tokio::time::advance(2 * PAST_LEASE).await;
-    assert_eq!(status(&nodes.near.task(&id).await), "working");
+    assert_eq!(status(&nodes.second.task(&id).await), "working");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(nodes.near_log.lines(), ["digging"]);
-    assert_eq!(nodes.far_log.lines(), ["measured", "digging", "stopped"]);
+    assert_eq!(nodes.second_log.lines(), ["digging"]);
+    assert_eq!(nodes.first_log.lines(), ["measured", "digging", "stopped"]);
     let log = captured.lines().join("\n");
     assert!(log.contains("ended while this process did not run"), "{log}");
     assert!(log.contains("went on elsewhere"), "{log}");
     assert!(!log.contains("could not be reached"), "{log}");
     tokio::time::sleep(WORK).await;
-    assert_eq!(text(&nodes.near.settled(&id).await), "7 deep");
+    assert_eq!(text(&nodes.second.settled(&id).await), "7 deep");
 }
 
 /// A node that cannot renew its lease stops its work when the lease is over, not at the next renewal that would be due.
 #[tokio::test(start_paused = true)]
 async fn work_ends_with_its_lease() {
-    let pair = Pair::start().await;
-    pair.begin("dig_again").await;
+    let pair = pair().await;
+    pair.begin("dig_again", "digging").await;
     pair.link.script(|script| script.down = true);
     tokio::time::sleep(PAST_LEASE).await;
     assert_eq!(pair.first_log.lines(), ["measured", "digging", "stopped"]);
@@ -278,10 +218,10 @@ async fn work_ends_with_its_lease() {
 #[tokio::test(start_paused = true)]
 async fn a_task_is_left_to_a_node_that_has_its_tool() {
     for comes in [true, false] {
-        let pair = Pair::start().await;
-        let without = Node::on(&pair.store, |b| b.register::<dig>().state(Log::default()));
+        let pair = pair().await;
+        let without = Node::on(&pair.store, |b| b.register::<dig>());
         let without = without.client().await;
-        let id = pair.begin("dig_again").await;
+        let id = pair.begin("dig_again", "digging").await;
         pair.link.script(|script| script.down = true);
         tokio::time::sleep(PAST_LEASE).await;
         for _ in 0..2 {

@@ -55,8 +55,7 @@ async fn answered(client: &Client, tool: &str, arguments: Value, answers: &[(&st
 /// says so.
 #[tokio::test(start_paused = true)]
 async fn a_question_with_changing_words_is_reported_and_gets_no_answer() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<fickle>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<fickle>()).await;
     for what in ["clock", "uuid", "hashmap", "counter"] {
         let answers = [("elicit-0", "first"), ("elicit-1", "second")];
         let task = answered(&client, "fickle", json!({"what": what}), &answers).await;
@@ -73,7 +72,11 @@ async fn a_question_with_changing_words_is_reported_and_gets_no_answer() {
         );
         assert!(message.contains("input schema is unchanged"), "{what}: {message}");
     }
-    assert!(log.lines().is_empty(), "no body got an answer: {:?}", log.lines());
+    assert!(
+        node.log.lines().is_empty(),
+        "no body got an answer: {:?}",
+        node.log.lines()
+    );
 }
 
 /// The same for a step's name, and for a question that turns into a step.
@@ -88,8 +91,7 @@ async fn a_step_with_a_changing_name_is_reported() {
         ctx.elicit::<Word>("Well?").await?;
         Ok(fetched.to_string())
     }
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<renaming>().state(log)).await;
+    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<renaming>()).await;
     let task = answered(&client, "renaming", json!({}), &[("elicit-1", "yes")]).await;
     let message = message(&task);
     for part in ["call 0", "step \"fetch 1\"", "step \"fetch 2\""] {
@@ -117,8 +119,7 @@ async fn a_run_that_leaves_out_a_recorded_call_is_reported() {
         ("ends", "does not get there now"),
         ("other kind", "was elicit \"Well?\", and is step"),
     ] {
-        let log = Log::default();
-        let (_node, client) = Node::start(Mode::Straight, |b| b.register::<forgetful>().state(log)).await;
+        let (_node, client) = Node::start(Mode::Straight, |b| b.register::<forgetful>()).await;
         let task = answered(&client, "forgetful", json!({"how": how}), &[("elicit-0", "yes")]).await;
         let message = message(&task);
         assert!(message.contains("call 0") && message.contains(part), "{how}: {message}");
@@ -143,8 +144,7 @@ async fn a_run_that_waits_out_of_order_is_reported() {
         ctx.elicit::<Word>("Well?").await?;
         Ok("done".to_owned())
     }
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<reordering>().state(log)).await;
+    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<reordering>()).await;
     let task = answered(&client, "reordering", json!({}), &[("elicit-2", "yes")]).await;
     let message = message(&task);
     assert!(

@@ -57,7 +57,7 @@ async fn panicking(how: String) -> String {
 
 fn assert_internal_error(task: &Value) {
     assert_eq!(code(task), -32603, "{task}");
-    // Whoever shows the one of them says as much as whoever shows the other.
+    // To show the one of them says as much as to show the other.
     assert_eq!(task["error"]["message"], "The tool failed unexpectedly", "{task}");
     assert_eq!(task["statusMessage"], task["error"]["message"], "{task}");
     let all = task.to_string();
@@ -111,8 +111,7 @@ async fn a_panic_while_a_parked_body_is_dropped_changes_nothing() {
         let _guard = PanicsOnce(log);
         Ok(word(ctx.elicit::<Word>("Well?").await?))
     }
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<careless>().state(log.clone())).await;
+    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<careless>()).await;
     let id = client.start("careless", json!({})).await;
     let task = client.settled(&id).await;
     assert_eq!((status(&task), keys(&task)), ("input_required", vec!["elicit-0"]));

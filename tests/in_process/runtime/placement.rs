@@ -92,8 +92,7 @@ async fn a_worker_does_not_look_at_what_others_work_on() {
     let (client, _) = node(&store, &[]).await;
     let counted = store.link();
     let operations = || counted.tally().gets + counted.tally().updates;
-    let log = Log::default();
-    let worker = Node::on(&store, |b| tools(b, &log).store(counted.clone()));
+    let worker = Node::on(&store, |b| tools(b).store(counted.clone()));
     let _ = worker.client().await.get("nothing").await;
     tokio::time::sleep(SOON).await;
     let before = operations();
@@ -110,7 +109,7 @@ async fn a_worker_does_not_look_at_what_others_work_on() {
     );
 }
 
-fn tools(b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
+fn tools(b: TaskRuntimeBuilder) -> TaskRuntimeBuilder {
     b.register::<anywhere>()
         .register::<asks_anywhere>()
         .register::<asks_here>()
@@ -118,17 +117,15 @@ fn tools(b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
         .register::<quick>()
         .register::<naps>()
         .register::<reports>()
-        .state(log.clone())
 }
 
 /// A node on the store, with a client of it and what is done there.
 async fn node(store: &TestStore, values: &[(&str, &str)]) -> (Client, Log) {
-    let log = Log::default();
-    let node = Node::on(store, |b| tools(b, &log).config(config(values)));
+    let node = Node::on(store, |b| tools(b).config(config(values)));
     let client = node.client().await;
     // Any request starts what a node does beside requests.
     let _ = client.get("nothing").await;
-    (client, log)
+    (client, node.log)
 }
 
 /// One that only speaks the protocol.
@@ -140,7 +137,7 @@ fn store() -> TestStore {
     TestStore::new(Mode::Straight)
 }
 
-/// Tasks extension, "Task Creation": the answer is a task at work, whoever is to work on it.
+/// Tasks extension, "Task Creation": the answer is a task at work, whichever node is to work on it.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_created_unclaimed_and_answered_as_working() {
     let store = store();
@@ -157,7 +154,7 @@ async fn a_task_is_created_unclaimed_and_answered_as_working() {
     assert_eq!(
         (record.execution.idle, record.version),
         (Some(Idle::Unclaimed), 1),
-        "nobody has touched it"
+        "no node has touched it"
     );
     let (_worker, worked) = node(&store, &[]).await;
     // The memory store has no look for expired leases, so the owner looks.
@@ -263,7 +260,7 @@ async fn a_full_node_accepts_what_is_for_any_node() {
     assert_eq!(text(&client.settled(&second).await), "done");
 }
 
-/// Tasks extension, "Task Cancellation" and "Task Lifetime", of a task that nobody has taken on.
+/// Tasks extension, "Task Cancellation" and "Task Lifetime", of a task that no node has taken on.
 #[tokio::test(start_paused = true)]
 async fn an_unclaimed_task_is_cancelled_and_expires_where_it_lies() {
     let store = store();
@@ -310,10 +307,7 @@ async fn a_look_goes_past_what_is_for_others() {
     }
     let id = client.start("asks_anywhere", json!({})).await;
     link.know(&TaskId::new(&id));
-    let log = Log::default();
-    let worker = Node::on(&store, |b| {
-        b.register::<asks_anywhere>().state(log.clone()).store(link.clone())
-    });
+    let worker = Node::on(&store, |b| b.register::<asks_anywhere>().store(link.clone()));
     let worker = worker.client().await;
     let _ = worker.get("nothing").await;
     tokio::time::sleep(3 * PAST_LEASE).await;
@@ -343,10 +337,10 @@ async fn a_node_that_does_not_work_gives_no_grace() {
 
 /// Nor does it wake what sleeps.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_does_not_work_wakes_nobody() {
+async fn a_node_that_does_not_work_wakes_no_task() {
     let store = store();
     let link = store.scanned_link();
-    let first = Node::on(&store, |b| tools(b, &Log::default()).store(link.clone()));
+    let first = Node::on(&store, |b| tools(b).store(link.clone()));
     let first = first.client().await;
     let id = first.start("naps", json!({})).await;
     while store.record(&id).await.execution.idle != Some(Idle::Asleep) {
@@ -394,6 +388,6 @@ fn a_placement_that_cannot_be_stops_the_start() {
 /// A node that leaves tasks to others needs a store that they see.
 #[test]
 fn a_node_that_does_not_work_needs_a_store_that_others_see() {
-    let error = start(&[("mcp.tasks.work", "false")], |b| b).expect_err("nobody would ever work");
+    let error = start(&[("mcp.tasks.work", "false")], |b| b).expect_err("no node would ever work");
     assert!(error.to_string().contains("mcp.tasks.store.url"), "{error}");
 }

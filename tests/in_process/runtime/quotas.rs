@@ -52,23 +52,22 @@ async fn extends(ctx: ToolContext) -> Result<(), ToolError> {
     Ok(())
 }
 
-fn limited(key: &str, limit: u64, b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
+fn limited(key: &str, limit: u64, b: TaskRuntimeBuilder) -> TaskRuntimeBuilder {
     b.config(config(&[(key, &limit.to_string())]))
         .register::<toil>()
         .register::<toil_once>()
         .register::<asks>()
         .register::<extends>()
-        .state(log.clone())
 }
 
 /// A node that runs as many at a time.
-fn at_most(limit: u64, b: TaskRuntimeBuilder, log: &Log) -> TaskRuntimeBuilder {
-    limited("mcp.tasks.quota.running", limit, b, log)
+fn at_most(limit: u64, b: TaskRuntimeBuilder) -> TaskRuntimeBuilder {
+    limited("mcp.tasks.quota.running", limit, b)
 }
 
 /// A node whose callers have one open task each.
 fn one_open(b: TaskRuntimeBuilder) -> TaskRuntimeBuilder {
-    limited("mcp.tasks.quota.open-per-principal", 1, b, &Log::default())
+    limited("mcp.tasks.quota.open-per-principal", 1, b)
 }
 
 /// How many bodies run now.
@@ -80,8 +79,8 @@ fn running(log: &Log) -> usize {
 /// gives its place back.
 #[tokio::test(start_paused = true)]
 async fn calls_at_the_same_moment_do_not_overshoot() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| at_most(3, b, &log)).await;
+    let (node, client) = Node::start(Mode::Straight, |b| at_most(3, b)).await;
+    let log = &node.log;
     node.store.script(|script| {
         let mut slow = Storm::new(1);
         slow.delayed = 1_000;
@@ -95,9 +94,9 @@ async fn calls_at_the_same_moment_do_not_overshoot() {
         assert_eq!(error.expect_err("no place").code.0, -31001);
     }
     sleep(Duration::from_secs(10)).await;
-    assert_eq!(running(&log), 3);
+    assert_eq!(running(log), 3);
     sleep(WORK).await;
-    assert_eq!(running(&log), 0);
+    assert_eq!(running(log), 0);
 
     node.store.script(|script| {
         script.storm = None;
@@ -119,9 +118,9 @@ async fn calls_at_the_same_moment_do_not_overshoot() {
 /// have their turn before new calls.
 #[tokio::test(start_paused = true)]
 async fn a_resumed_task_waits_for_a_place_and_is_not_lost() {
-    let (log, other_log) = (Log::default(), Log::default());
-    let (node, client) = Node::start(Mode::Straight, |b| at_most(1, b, &log)).await;
-    let other = Node::on(&node.store, |b| at_most(9, b, &other_log)).client().await;
+    let (node, client) = Node::start(Mode::Straight, |b| at_most(1, b)).await;
+    let other_node = Node::on(&node.store, |b| at_most(9, b));
+    let (log, other) = (&node.log, other_node.client().await);
     let mut parked = Vec::new();
     for _ in 0..3 {
         let id = client.start("asks", json!({})).await;
@@ -134,7 +133,7 @@ async fn a_resumed_task_waits_for_a_place_and_is_not_lost() {
     }
     for round in 0..4 {
         for _ in 0..3 {
-            assert!(running(&log) <= 1);
+            assert!(running(log) <= 1);
             for id in &parked {
                 assert_ne!(status(&other.task(id).await), "failed", "its lease is renewed");
             }
@@ -148,15 +147,15 @@ async fn a_resumed_task_waits_for_a_place_and_is_not_lost() {
     for id in &parked {
         assert_eq!(text(&client.settled(id).await), "this");
     }
-    assert_eq!((log.count("began"), running(&log)), (4, 0));
-    assert!(other_log.lines().is_empty());
+    assert_eq!((log.count("began"), running(log)), (4, 0));
+    assert!(other_node.log.lines().is_empty());
 }
 
 /// A task that waits for a place can be called off, and expires, like any other.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_waits_for_a_place_can_be_cancelled() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| at_most(1, b, &log)).await;
+    let (node, client) = Node::start(Mode::Straight, |b| at_most(1, b)).await;
+    let log = &node.log;
     let id = client.start("asks", json!({})).await;
     client.settled(&id).await;
     client.start("toil_once", json!({})).await;
@@ -174,14 +173,14 @@ async fn a_task_that_waits_for_a_place_can_be_cancelled() {
 async fn a_full_node_takes_nothing_over() {
     let store = TestStore::new(Mode::Straight);
     let way = store.link();
-    let (gone_log, log) = (Log::default(), Log::default());
-    let gone = Node::on(&store, |b| at_most(9, b, &gone_log).store(way.clone()));
+    let gone = Node::on(&store, |b| at_most(9, b).store(way.clone()));
     let gone = gone.client().await;
     let again = gone.start("toil", json!({})).await;
     let once = gone.start("toil_once", json!({})).await;
     sleep(Duration::from_millis(10)).await;
     way.script(|script| (script.down, script.update.fail) = (true, u32::MAX));
-    let node = Node::on(&store, |b| at_most(1, b, &log)).client().await;
+    let node = Node::on(&store, |b| at_most(1, b));
+    let (log, node) = (node.log.clone(), node.client().await);
     sleep(PAST_LEASE).await;
     node.start("toil", json!({})).await;
     for _ in 0..3 {
@@ -200,8 +199,8 @@ async fn a_full_node_takes_nothing_over() {
 /// However calls, answers and cancellations fall, there is never one execution too many, and no place is lost.
 #[tokio::test(start_paused = true)]
 async fn places_are_neither_lost_nor_doubled() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| at_most(4, b, &log)).await;
+    let (node, client) = Node::start(Mode::Straight, |b| at_most(4, b)).await;
+    let log = &node.log;
     let mut dice = Dice::new(7);
     let mut ids = Vec::new();
     for _ in 0..400 {
@@ -224,11 +223,11 @@ async fn places_are_neither_lost_nor_doubled() {
             }
             _ => {}
         }
-        assert!(running(&log) <= 4);
+        assert!(running(log) <= 4);
         sleep(Duration::from_millis(dice.below(20_000).into())).await;
     }
     sleep(100 * WORK).await;
-    assert_eq!(running(&log), 0);
+    assert_eq!(running(log), 0);
     for _ in 0..4 {
         client.start("toil", json!({})).await;
     }

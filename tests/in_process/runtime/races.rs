@@ -63,7 +63,7 @@ async fn of_cancel_and_complete_at_once_one_wins_for_good() {
 /// A body that goes on after its task was cancelled, in blocking code, changes nothing with what it still does.
 #[tokio::test]
 async fn what_a_cancelled_body_still_does_changes_nothing() {
-    /// Reports from a thread that nobody stops.
+    /// Reports from a thread that is never stopped.
     #[mcp_task]
     async fn stubborn(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
         let worker = ctx.clone();
@@ -78,14 +78,13 @@ async fn what_a_cancelled_body_still_does_changes_nothing() {
         work.await?;
         Ok("done".to_owned())
     }
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<stubborn>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<stubborn>()).await;
     let id = client.start("stubborn", json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     client.cancel(&id).await.expect("acknowledged");
     let cancelled = client.task(&id).await;
     let version = node.store.record(&id).await.version;
-    while log.count("token fired") == 0 {
+    while node.log.count("token fired") == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -1,6 +1,5 @@
 //! A node that stops: what it does not finish is for the others, and at once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::host::{Clock, TaskRuntimeBuilder};
@@ -8,7 +7,7 @@ use mcp_tasks::prelude::*;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Client, Link, Log, Mode, Node, TestStore, Word, code, config, keys, status, text, word};
+use crate::harness::{Log, Pair, TestStore, Word, code, config, keys, status, text, word};
 
 /// How long a node is given to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -44,56 +43,16 @@ async fn asks_first(ctx: ToolContext, log: State<Log>) -> Result<String, ToolErr
     Ok(work(&log).await)
 }
 
-/// Two nodes, the first with its own way to the store.
-struct Scene {
-    way: Arc<Link>,
-    store: TestStore,
-    first: Node,
-    first_client: Client,
-    second: Client,
-    first_log: Log,
-    second_log: Log,
+fn tools(b: TaskRuntimeBuilder) -> TaskRuntimeBuilder {
+    b.register::<toil>().register::<toil_again>().register::<asks_first>()
 }
 
-impl Scene {
-    async fn start() -> Self {
-        Self::with(|b| b).await
-    }
-
-    async fn with(first: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) -> Self {
-        let store = TestStore::new(Mode::Straight);
-        let way = store.link();
-        let (first_log, second_log) = (Log::default(), Log::default());
-        let tools = |b: TaskRuntimeBuilder| b.register::<toil>().register::<toil_again>().register::<asks_first>();
-        let first = Node::on(&store, |b| first(tools(b).state(first_log.clone()).store(way.clone())));
-        let second = Node::on(&store, |b| tools(b).state(second_log.clone()));
-        Self {
-            way,
-            store,
-            first_client: first.client().await,
-            first,
-            second: second.client().await,
-            first_log,
-            second_log,
-        }
-    }
-
-    /// Starts the tool on the first node, and returns its task once the body works.
-    async fn begin(&self, tool: &str) -> String {
-        let id = self.first_client.start(tool, json!({})).await;
-        while self.first_log.count("began") == 0 {
-            sleep(Duration::from_millis(1)).await;
-        }
-        id
-    }
-}
-
-/// What may be run again is run again on another node as soon as somebody looks, long before the lease would have ended.
+/// What may be run again is run again on another node as soon as its client polls there, long before the lease would have ended.
 #[tokio::test(start_paused = true)]
 async fn what_a_stopping_node_leaves_goes_on_elsewhere_at_once() {
-    let scene = Scene::start().await;
-    let id = scene.begin("toil_again").await;
-    assert_eq!(scene.first.shutdown(PATIENCE).await, 1);
+    let scene = Pair::start(TestStore::link, tools).await;
+    let id = scene.begin("toil_again", "began").await;
+    assert_eq!(scene.node.shutdown(PATIENCE).await, 1);
     assert_eq!(scene.first_log.lines(), ["began", "stopped"]);
     let stopped = Instant::now();
     assert_eq!(status(&scene.second.task(&id).await), "working");
@@ -105,25 +64,25 @@ async fn what_a_stopping_node_leaves_goes_on_elsewhere_at_once() {
     assert_eq!(scene.first_log.lines(), ["began", "stopped"]);
 }
 
-/// What may not be run again fails as soon as somebody looks.
+/// What may not be run again fails as soon as its client polls.
 #[tokio::test(start_paused = true)]
 async fn what_may_not_be_run_again_fails_at_once() {
-    let scene = Scene::start().await;
-    let id = scene.begin("toil").await;
-    assert_eq!(scene.first.shutdown(PATIENCE).await, 1);
+    let scene = Pair::start(TestStore::link, tools).await;
+    let id = scene.begin("toil", "began").await;
+    assert_eq!(scene.node.shutdown(PATIENCE).await, 1);
     let task = scene.second.task(&id).await;
     assert_eq!((status(&task), code(&task)), ("failed", -32603), "{task}");
     assert!(scene.second_log.lines().is_empty());
 }
 
-/// The node that stops does not take its own task over, whoever asks it.
+/// The node that stops does not take its own task over, also when a client polls there.
 #[tokio::test(start_paused = true)]
 async fn a_stopping_node_takes_nothing_over() {
-    let scene = Scene::start().await;
-    let id = scene.begin("toil_again").await;
-    scene.first.shutdown(PATIENCE).await;
+    let scene = Pair::start(TestStore::link, tools).await;
+    let id = scene.begin("toil_again", "began").await;
+    scene.node.shutdown(PATIENCE).await;
     sleep(2 * PATIENCE).await;
-    assert_eq!(status(&scene.first_client.task(&id).await), "working");
+    assert_eq!(status(&scene.first.task(&id).await), "working");
     assert_eq!(scene.first_log.lines(), ["began", "stopped"]);
 }
 
@@ -131,16 +90,16 @@ async fn a_stopping_node_takes_nothing_over() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_store_keeps_no_node_from_stopping() {
     for mute in [false, true] {
-        let scene = Scene::start().await;
+        let scene = Pair::start(TestStore::link, tools).await;
         for _ in 0..20 {
-            scene.begin("toil_again").await;
+            scene.begin("toil_again", "began").await;
         }
-        scene.way.script(|script| {
+        scene.link.script(|script| {
             script.mute = mute;
             script.update.fail = u32::MAX;
         });
         let began = Instant::now();
-        assert_eq!(scene.first.shutdown(Duration::ZERO).await, 20);
+        assert_eq!(scene.node.shutdown(Duration::ZERO).await, 20);
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
         assert_eq!(scene.first_log.count("stopped"), 20);
     }
@@ -149,9 +108,9 @@ async fn a_dead_store_keeps_no_node_from_stopping() {
 /// A task whose client called it off is cancelled, also while the node stops.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_task_stays_cancelled() {
-    let scene = Scene::start().await;
-    let id = scene.begin("toil_again").await;
-    let (_, cancelled) = tokio::join!(scene.first.shutdown(Duration::ZERO), scene.second.cancel(&id));
+    let scene = Pair::start(TestStore::link, tools).await;
+    let id = scene.begin("toil_again", "began").await;
+    let (_, cancelled) = tokio::join!(scene.node.shutdown(Duration::ZERO), scene.second.cancel(&id));
     cancelled.expect("an acknowledgement");
     assert_eq!(status(&scene.second.task(&id).await), "cancelled");
     assert!(scene.store.record(&id).await.execution.lease_until.is_none());
@@ -161,13 +120,13 @@ async fn a_cancelled_task_stays_cancelled() {
 /// its tool's work may not be done twice.
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_place_is_run_elsewhere() {
-    let one = config(&[("mcp.tasks.quota.running", "1")]);
-    let scene = Scene::with(|b| b.config(one)).await;
-    let asks = scene.first_client.start("asks_first", json!({})).await;
-    assert_eq!(keys(&scene.first_client.settled(&asks).await), ["elicit-0"]);
-    scene.begin("toil").await;
-    scene.first_client.say(&asks, "elicit-0", "yes").await;
-    assert_eq!(scene.first.shutdown(PATIENCE).await, 2);
+    let one = || config(&[("mcp.tasks.quota.running", "1")]);
+    let scene = Pair::start(TestStore::link, |b| tools(b).config(one())).await;
+    let asks = scene.first.start("asks_first", json!({})).await;
+    assert_eq!(keys(&scene.first.settled(&asks).await), ["elicit-0"]);
+    scene.begin("toil", "began").await;
+    scene.first.say(&asks, "elicit-0", "yes").await;
+    assert_eq!(scene.node.shutdown(PATIENCE).await, 2);
     assert_eq!(status(&scene.second.task(&asks).await), "working");
     sleep(WORK + PATIENCE).await;
     assert_eq!(text(&scene.second.settled(&asks).await), "done");

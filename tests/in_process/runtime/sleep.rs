@@ -172,30 +172,28 @@ async fn rested(client: &Client, id: &str, pause: Duration) -> serde_json::Value
 async fn start(
     tools: impl FnOnce(mcp_tasks::host::TaskRuntimeBuilder) -> mcp_tasks::host::TaskRuntimeBuilder,
 ) -> (Node, Client, Log) {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| tools(b).state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, tools).await;
+    let log = node.log.clone();
     (node, client, log)
 }
 
 in_both_modes! {
     /// What was done before a sleep is not done again after it, and the sleep is as long as it was to be.
     async fn a_tool_goes_on_after_its_sleep(mode: Mode) {
-        let log = Log::default();
-        let (_node, client) = Node::start(mode, |b| b.register::<nap>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<nap>()).await;
         let begun = tokio::time::Instant::now();
         let id = client.start("nap", json!({"seconds": HOUR})).await;
         assert_eq!(text(&rested(&client, &id, LOOK).await), "rested");
         assert!(begun.elapsed() >= Duration::from_secs(HOUR), "{:?}", begun.elapsed());
         assert!(begun.elapsed() < Duration::from_secs(HOUR + 31), "{:?}", begun.elapsed());
-        assert_eq!((log.count("before"), log.count("after")), (1, 1));
+        assert_eq!((node.log.count("before"), node.log.count("after")), (1, 1));
     }
 
     async fn sleeps_follow_each_other(mode: Mode) {
-        let log = Log::default();
-        let (_node, client) = Node::start(mode, |b| b.register::<nap_daily>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<nap_daily>()).await;
         let id = client.start("nap_daily", json!({"days": 3})).await;
         assert_eq!(text(&rested(&client, &id, Duration::from_secs(600)).await), "3 days");
-        assert_eq!(log.count("day"), 3);
+        assert_eq!(node.log.count("day"), 3);
     }
 
     async fn of_two_sleeps_the_one_that_ends_first_counts(mode: Mode) {
@@ -207,12 +205,11 @@ in_both_modes! {
     }
 
     async fn a_step_beside_a_sleep_is_done_once(mode: Mode) {
-        let log = Log::default();
-        let (_node, client) = Node::start(mode, |b| b.register::<beside_a_step>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<beside_a_step>()).await;
         let id = client.start("beside_a_step", json!({})).await;
         assert_eq!(text(&rested(&client, &id, LOOK).await), "7 after a sleep");
         if mode == Mode::Straight {
-            assert_eq!(log.count("step"), 1);
+            assert_eq!(node.log.count("step"), 1);
         }
     }
 
@@ -319,7 +316,7 @@ async fn a_tool_sleeps_once_its_steps_are_done() {
     assert_eq!(log.count("step"), 1);
 }
 
-/// A sleep that was begun and is not looked at any more wakes nobody.
+/// A sleep that was begun and is not polled any more wakes no task.
 #[tokio::test(start_paused = true)]
 async fn a_sleep_that_is_not_awaited_any_more_does_not_count() {
     let (node, client, _log) = start(|b| b.register::<forgotten_sleep>()).await;

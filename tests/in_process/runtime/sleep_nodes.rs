@@ -57,9 +57,7 @@ impl Left {
     async fn asleep() -> Self {
         let store = TestStore::new(Mode::Straight);
         let link = store.scanned_link();
-        let node = Node::on(&store, |b| {
-            b.register::<nap>().state(Log::default()).store(link.clone())
-        });
+        let node = Node::on(&store, |b| b.register::<nap>().store(link.clone()));
         let first = node.client().await;
         let id = first.start("nap", json!({})).await;
         while store.record(&id).await.execution.idle != Some(Idle::Asleep) {
@@ -80,12 +78,11 @@ impl Left {
     ) -> (Client, Log) {
         let link = self.store.scanned_link();
         link.know(&mcp_tasks_core::TaskId::new(&self.id));
-        let log = Log::default();
-        let node = Node::on(&self.store, |b| tools(b).state(log.clone()).store(link));
+        let node = Node::on(&self.store, |b| tools(b).store(link));
         let client = node.client().await;
         // Any request starts what a node does beside requests.
         let _ = client.get("nothing").await;
-        (client, log)
+        (client, node.log)
     }
 }
 
@@ -111,17 +108,16 @@ async fn a_sleeper_whose_node_is_gone_is_woken_by_the_scan_of_another() {
 #[tokio::test(start_paused = true)]
 async fn a_poll_wakes_a_sleeper_whose_time_has_come() {
     let left = Left::asleep().await;
-    let log = Log::default();
     // The memory store has no scan.
-    let node = Node::on(&left.store, |b| b.register::<nap>().state(log.clone()));
+    let node = Node::on(&left.store, |b| b.register::<nap>());
     let client = node.client().await;
     tokio::time::sleep(Duration::from_secs(HOUR)).await;
     assert_eq!(status(&client.task(&left.id).await), "working");
     assert_eq!(text(&client.settled(&left.id).await), "rested");
-    assert_eq!(log.lines(), ["after"]);
+    assert_eq!(node.log.lines(), ["after"]);
 }
 
-/// Whoever comes by, one execution wakes.
+/// However many nodes meet it, one execution wakes.
 #[tokio::test(start_paused = true)]
 async fn of_nodes_that_come_by_at_the_same_time_one_wakes_it() {
     let left = Left::asleep().await;

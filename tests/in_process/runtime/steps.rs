@@ -36,15 +36,14 @@ in_both_modes! {
             }
             Ok(seen.join(" "))
         }
-        let log = Log::default();
-        let (_node, client) = Node::start(mode, |b| b.register::<pages>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<pages>()).await;
         let id = client.start("pages", json!({})).await;
         for key in ["elicit-1", "elicit-3", "elicit-5"] {
             assert_eq!(keys(&client.settled(&id).await), [key]);
             client.say(&id, key, "ok").await;
         }
         assert_eq!(text(&client.settled(&id).await), format!("1 ok {} ok 3 ok", u64::MAX));
-        assert_eq!(log.lines(), ["fetch 1", &format!("fetch {}", u64::MAX), "fetch 3"]);
+        assert_eq!(node.log.lines(), ["fetch 1", &format!("fetch {}", u64::MAX), "fetch 3"]);
     }
 
     /// An error is a result: it is kept, and the same on every later run.
@@ -66,8 +65,7 @@ in_both_modes! {
             step.map(|()| String::new())
         }
         for how in ["tool", "protocol"] {
-            let log = Log::default();
-            let (_node, client) = Node::start(mode, |b| b.register::<failing_step>().state(log.clone())).await;
+            let (node, client) = Node::start(mode, |b| b.register::<failing_step>()).await;
             let id = client.start("failing_step", json!({"how": how})).await;
             assert_eq!(keys(&client.settled(&id).await), ["elicit-1"]);
             client.say(&id, "elicit-1", "go on").await;
@@ -78,7 +76,7 @@ in_both_modes! {
                 let error = json!({"code": -32602, "message": "no such page", "data": {"page": 7}});
                 assert_eq!((code(&task), &task["error"]), (-32602, &error));
             }
-            assert_eq!(log.lines(), ["fetch"]);
+            assert_eq!(node.log.lines(), ["fetch"]);
         }
     }
 }
@@ -98,21 +96,20 @@ async fn a_result_reaches_the_body_only_once_it_is_stored() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         Ok("done".to_owned())
     }
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<stored_first>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<stored_first>()).await;
     node.store.script(|script| {
         script.update.before = Duration::from_millis(100);
         script.update.after = Duration::from_millis(100);
     });
     let id = client.start("stored_first", json!({})).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(log.lines(), ["worked"]);
+    assert_eq!(node.log.lines(), ["worked"]);
     assert!(node.store.record(&id).await.ledger.is_empty(), "on its way");
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(node.store.record(&id).await.ledger.entries().len(), 1, "stored");
-    assert_eq!(log.lines(), ["worked"], "and not acknowledged yet");
+    assert_eq!(node.log.lines(), ["worked"], "and not acknowledged yet");
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(log.lines(), ["worked", "seen"]);
+    assert_eq!(node.log.lines(), ["worked", "seen"]);
 }
 
 /// A task that ended holds no ledger, and steps of a synchronous call store nothing.

@@ -29,15 +29,14 @@ async fn thorough(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError
 }
 
 async fn comes_to_its_end(mode: Mode, disturb: impl Fn(&TestStore)) {
-    let log = Log::default();
-    let (node, client) = Node::start(mode, |b| b.register::<thorough>().state(log.clone())).await;
+    let (node, client) = Node::start(mode, |b| b.register::<thorough>()).await;
     let id = client.start("thorough", json!({})).await;
     disturb(&node.store);
     assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
     client.say(&id, "elicit-2", "yes").await;
     disturb(&node.store);
     assert_eq!(text(&client.settled(&id).await), "A B yes C");
-    assert_eq!(log.lines(), ["a", "b", "c"], "each step once");
+    assert_eq!(node.log.lines(), ["a", "b", "c"], "each step once");
     let versions: Vec<u64> = node.store.written().iter().map(|record| record.version).collect();
     assert!(
         versions.windows(2).all(|pair| pair[0] < pair[1]),
@@ -64,38 +63,36 @@ in_both_modes! {
 /// A store that is down for some seconds, in the middle of an execution, costs time and nothing else.
 #[tokio::test(start_paused = true)]
 async fn an_outage_shorter_than_the_lease_is_survived() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>()).await;
     let id = client.start("thorough", json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     node.store.script(|script| script.down = true);
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let error = client.get(&id).await.expect_err("nobody knows");
+    let error = client.get(&id).await.expect_err("it is not known");
     assert_eq!(
         error.code.0, -32603,
         "not the words for a task that is unknown: {error}"
     );
-    assert_eq!(log.lines(), ["a"], "the body waits for its step to be stored");
+    assert_eq!(node.log.lines(), ["a"], "the body waits for its step to be stored");
     node.store.script(|script| script.down = false);
     assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
     client.say(&id, "elicit-2", "yes").await;
     assert_eq!(text(&client.settled(&id).await), "A B yes C");
-    assert_eq!(log.lines(), ["a", "b", "c"]);
+    assert_eq!(node.log.lines(), ["a", "b", "c"]);
 }
 
 /// An acknowledgement that is lost on a request's own write, the one that creates, answers or cancels, is no failure: the
 /// write is found under its id, and what it started is started.
 #[tokio::test(start_paused = true)]
 async fn a_request_survives_a_lost_acknowledgement() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>()).await;
     node.store.script(|script| script.create.lose = 1);
     let id = client.start("thorough", json!({})).await;
     assert_eq!(keys(&client.settled(&id).await), ["elicit-2"]);
     node.store.script(|script| script.update.lose = 1);
     client.say(&id, "elicit-2", "yes").await;
     assert_eq!(text(&client.settled(&id).await), "A B yes C");
-    assert_eq!(log.lines(), ["a", "b", "c"]);
+    assert_eq!(node.log.lines(), ["a", "b", "c"]);
 
     let id = client.start("thorough", json!({})).await;
     client.settled(&id).await;
@@ -107,8 +104,7 @@ async fn a_request_survives_a_lost_acknowledgement() {
 /// A call while the store is down mints nothing and says so; an update and a cancellation likewise.
 #[tokio::test(start_paused = true)]
 async fn requests_during_an_outage_fail_and_change_nothing() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>()).await;
     let id = client.start("thorough", json!({})).await;
     let asked = client.settled(&id).await;
     node.store.script(|script| script.down = true);
@@ -123,14 +119,13 @@ async fn requests_during_an_outage_fail_and_change_nothing() {
     }
     node.store.script(|script| script.down = false);
     assert_eq!(client.task(&id).await, asked);
-    assert_eq!(log.lines(), ["a", "b"], "no other task ran");
+    assert_eq!(node.log.lines(), ["a", "b"], "no other task ran");
 }
 
 /// A connection that breaks costs a client nothing: what it asks for is read again.
 #[tokio::test(start_paused = true)]
 async fn a_read_that_does_not_arrive_is_repeated() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>()).await;
     let id = client.start("thorough", json!({})).await;
     client.settled(&id).await;
     for failures in 1..3 {
@@ -145,8 +140,7 @@ async fn a_read_that_does_not_arrive_is_repeated() {
 /// Every request is answered, soon and with advice, also where the store breaks its contract and never answers.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_never_answers_holds_no_request() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<thorough>()).await;
     let id = client.start("thorough", json!({})).await;
     let asked = client.settled(&id).await;
     node.store.script(|script| script.mute = true);
@@ -172,9 +166,8 @@ async fn a_store_that_never_answers_holds_no_request() {
 /// A task whose node is gone is shown as it is while the store refuses to have it taken over; the next look tries again.
 #[tokio::test(start_paused = true)]
 async fn an_abandoned_task_can_be_looked_at_on_a_full_disk() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<voluminous>().state(log.clone())).await;
-    let other = Node::on(&node.store, |b| b.register::<voluminous>().state(log.clone()));
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<voluminous>()).await;
+    let other = Node::on(&node.store, |b| b.register::<voluminous>().state(node.log.clone()));
     let other = other.client().await;
     let id = client.start("voluminous", json!({"way": "wait"})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -193,7 +186,7 @@ async fn an_abandoned_task_can_be_looked_at_on_a_full_disk() {
     node.store.script(|script| script.read_only = false);
     other.task(&id).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(log.lines(), ["wait", "wait"], "it is run again, as its tool says");
+    assert_eq!(node.log.lines(), ["wait", "wait"], "it is run again, as its tool says");
 }
 
 /// The server's own look at its store, before it takes requests.
@@ -250,8 +243,7 @@ async fn voluminous(ctx: ToolContext, log: State<Log>, way: String) -> Result<St
 #[tokio::test(start_paused = true)]
 async fn what_the_store_refuses_fails_the_task_and_is_not_done_again() {
     for way in ["result", "error", "step", "question", "progress"] {
-        let log = Log::default();
-        let (node, client) = Node::start(Mode::Straight, |b| b.register::<voluminous>().state(log.clone())).await;
+        let (node, client) = Node::start(Mode::Straight, |b| b.register::<voluminous>()).await;
         node.store.script(|script| script.longest_record = Some(TOO_LONG));
         let began = tokio::time::Instant::now();
         let id = client.start("voluminous", json!({ "way": way })).await;
@@ -265,6 +257,50 @@ async fn what_the_store_refuses_fails_the_task_and_is_not_done_again() {
             "{way}: before its lease is over"
         );
         tokio::time::sleep(Duration::from_secs(120)).await;
-        assert_eq!(log.lines(), [way], "once, also after its lease");
+        assert_eq!(node.log.lines(), [way], "once, also after its lease");
+    }
+}
+
+/// How long a write takes.
+const WRITE: Duration = Duration::from_millis(300);
+
+#[mcp_task]
+async fn work_and_end(_ctx: ToolContext, millis: u64) -> String {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+    "done".to_owned()
+}
+
+#[mcp_task]
+async fn work_and_ask(ctx: ToolContext, millis: u64) -> Result<String, ToolError> {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+    ctx.elicit::<Word>("Well?").key("well").await?;
+    Ok("done".to_owned())
+}
+
+/// Over a store that lets one write through at a time, as a pool of one connection does, work that ends, or asks, while its
+/// lease is being renewed, which is after a third of it, is stored at once: what the renewal holds is given back first.
+#[tokio::test(start_paused = true)]
+async fn what_ends_in_the_middle_of_a_renewal_is_stored_at_once() {
+    let store = TestStore::new(Mode::Straight);
+    let narrow = store.link();
+    narrow.script(|script| (script.one_at_a_time, script.update.before) = (true, WRITE));
+    let node = Node::on(&store, |b| {
+        b.register::<work_and_end>().register::<work_and_ask>().store(narrow)
+    });
+    let client = node.client().await;
+    for millis in (9_600..10_600).step_by(100) {
+        for (tool, expected) in [("work_and_end", "completed"), ("work_and_ask", "input_required")] {
+            let begun = tokio::time::Instant::now();
+            let id = client.start(tool, json!({"millis": millis})).await;
+            let task = client.settled(&id).await;
+            assert_eq!(status(&task), expected, "{millis} ms: {task}");
+            let late = begun.elapsed().saturating_sub(Duration::from_millis(millis));
+            // Its own write, one that was in the way, and the client's interval.
+            assert!(late < Duration::from_secs(3), "{millis} ms: {late:?} late");
+            if expected == "input_required" {
+                assert_eq!(keys(&task), ["well"]);
+                client.cancel(&id).await.expect("acknowledged");
+            }
+        }
     }
 }

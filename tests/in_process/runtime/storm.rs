@@ -79,8 +79,7 @@ async fn have(client: &Client, number: u64) -> (String, Value) {
 
 /// Takes all tasks to their ends under the storm. Returns how often each step ran.
 async fn weathered(storm: Storm) -> BTreeMap<String, usize> {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<brew>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<brew>()).await;
     node.store.script(|script| script.storm = Some(storm));
     let ends = join_all((0..TASKS).map(|number| have(&client, number))).await;
     node.store.script(|script| script.storm = None);
@@ -107,7 +106,7 @@ async fn weathered(storm: Storm) -> BTreeMap<String, usize> {
         );
     }
     let mut runs = BTreeMap::new();
-    for line in log.lines() {
+    for line in node.log.lines() {
         *runs.entry(line).or_default() += 1;
     }
     runs
@@ -139,8 +138,7 @@ async fn nothing_hangs_in_a_storm_whose_answers_do_not_come() {
 /// The wrapper does what it is told: what is dropped is never there, what is lost is.
 #[tokio::test(start_paused = true)]
 async fn what_is_dropped_is_not_there_and_what_is_lost_is() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<brew>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<brew>()).await;
     let id = client.start("brew", json!({"number": 1})).await;
     client.settled(&id).await;
     let only = |change: fn(&mut Storm)| {

@@ -59,8 +59,7 @@ in_both_modes! {
     /// the answer.
     async fn nothing_around_a_question_swallows_it(mode: Mode) {
         for how in ["default", "ok", "timeout", "catch", "anyhow", "now or never", "drop", "error"] {
-            let log = Log::default();
-            let (node, client) = Node::start(mode, |b| b.register::<evasive>().state(log.clone())).await;
+            let (node, client) = Node::start(mode, |b| b.register::<evasive>()).await;
             let id = client.start("evasive", json!({"how": how})).await;
             let task = client.settled(&id).await;
             assert_eq!(keys(&task), ["well"], "{how}: {task}");
@@ -70,7 +69,7 @@ in_both_modes! {
             assert_eq!(client.task(&id).await, task, "{how}");
             client.say(&id, "well", "yes").await;
             assert_eq!(text(&client.settled(&id).await), "yes", "{how}");
-            assert_eq!(log.lines().last().map(String::as_str), Some("yes"), "{how}");
+            assert_eq!(node.log.lines().last().map(String::as_str), Some("yes"), "{how}");
         }
     }
 
@@ -91,15 +90,14 @@ in_both_modes! {
                 None => "no time".to_owned(),
             })
         }
-        let log = Log::default();
-        let (_node, client) = Node::start(mode, |b| b.register::<hasty>().state(log.clone())).await;
+        let (node, client) = Node::start(mode, |b| b.register::<hasty>()).await;
         let id = client.start("hasty", json!({})).await;
         assert_eq!(keys(&client.settled(&id).await), ["elicit-0"]);
-        assert!(log.lines().is_empty());
+        assert!(node.log.lines().is_empty());
         client.say(&id, "elicit-0", "yes").await;
         // On the next run too the body looks once and goes on, before as many calls are made as when it was parked. The
-        // answer is there for whoever waits for it, and forced on nobody.
+        // answer is there for code that waits for it, and forced on none.
         assert_eq!(text(&client.settled(&id).await), "no time");
-        assert_eq!(log.lines(), ["work"]);
+        assert_eq!(node.log.lines(), ["work"]);
     }
 }

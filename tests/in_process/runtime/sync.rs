@@ -60,15 +60,14 @@ async fn coping(ctx: ToolContext) -> Result<String, ToolError> {
 }
 
 async fn start() -> (Node, Client, Log) {
-    let log = Log::default();
     let (node, client) = Node::start(Mode::Straight, |b| {
         b.register::<working>()
             .register::<asking>()
             .register::<never_a_task>()
             .register::<coping>()
-            .state(log.clone())
     })
     .await;
+    let log = node.log.clone();
     (node, client.declaring(json!({"elicitation": {"form": {}}})), log)
 }
 

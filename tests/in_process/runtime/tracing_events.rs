@@ -1,4 +1,4 @@
-//! What an operator sees in the log, and what nobody must.
+//! What an operator sees in the log, and what no operator must.
 
 use std::cell::RefCell;
 use std::io;
@@ -69,7 +69,7 @@ pub(crate) fn capture() -> (Captured, Guard) {
             .with_ansi(false)
             .with_writer(|| HERE.with_borrow(Clone::clone).unwrap_or_default())
             .finish();
-        tracing::subscriber::set_global_default(subscriber).expect("nobody else sets one");
+        tracing::subscriber::set_global_default(subscriber).expect("no other test sets one");
     });
     let captured = Captured::default();
     HERE.set(Some(captured.clone()));
@@ -161,7 +161,7 @@ async fn every_end_is_in_the_log() {
     assert!(!log.lines().iter().any(|line| line.contains("task finished")));
 }
 
-/// Arguments, answers, results, messages and questions are nobody's business but the client's.
+/// Arguments, answers, results, messages and questions are the client's business alone.
 #[tokio::test(start_paused = true)]
 async fn nothing_a_user_or_a_tool_said_is_in_the_log() {
     for fate in ["complete", "fail", "cancel", "expire"] {

@@ -38,8 +38,7 @@ async fn extended(ctx: ToolContext, by_ms: u64) -> Result<String, ToolError> {
 /// after that.
 #[tokio::test(start_paused = true)]
 async fn a_task_past_its_deadline_is_gone_and_its_body_stopped() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<overlong>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<overlong>()).await;
     let id = client.start("overlong", json!({})).await;
     let created = node.store.record(&id).await.created_at;
     let mut seen = 0;
@@ -60,9 +59,9 @@ async fn a_task_past_its_deadline_is_gone_and_its_body_stopped() {
     }
     assert!(seen >= 20, "it was there until its deadline, seen {seen} times");
     sleep_ms(10).await;
-    assert_eq!(log.lines(), ["dropped"]);
+    assert_eq!(node.log.lines(), ["dropped"]);
     sleep_ms(5000).await;
-    assert_eq!(log.lines(), ["dropped"]);
+    assert_eq!(node.log.lines(), ["dropped"]);
     assert!(client.get(&id).await.is_err());
 }
 

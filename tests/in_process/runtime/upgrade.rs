@@ -114,8 +114,7 @@ async fn resumed(second: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) 
     let id = client.start("release", json!({"name": "1.0"})).await;
     assert_eq!(keys(&client.settled(&id).await), ["elicit-1"]);
 
-    let log = Log::default();
-    let new = Node::on(&old.store, |b| second(b.state(log.clone())));
+    let new = Node::on(&old.store, second);
     let client = new.client().await;
     assert_eq!(
         keys(&client.task(&id).await),
@@ -125,7 +124,7 @@ async fn resumed(second: impl FnOnce(TaskRuntimeBuilder) -> TaskRuntimeBuilder) 
     client.say(&id, "elicit-1", "yes").await;
     let task = client.settled(&id).await;
     assert_eq!(client.task(&id).await, task, "it has ended, and is not stuck");
-    (task, log.lines())
+    (task, new.log.lines())
 }
 
 fn assert_handler_changed(task: &Value, parts: &[&str]) {

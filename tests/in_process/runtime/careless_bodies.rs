@@ -62,11 +62,10 @@ async fn answer_all(client: &crate::harness::Client, id: &str) -> Value {
 /// A question is published although a step that was started is not polled while it waits; the step is done again.
 #[tokio::test(start_paused = true)]
 async fn a_step_that_is_not_polled_does_not_keep_a_question_back() {
-    let log = Log::default();
-    let (_node, client) = Node::start(Mode::Straight, |b| b.register::<impatient>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<impatient>()).await;
     let id = client.start("impatient", json!({})).await;
     assert_eq!(text(&answer_all(&client, &id).await), "yes: 7");
-    assert!(log.count("worked") >= 2, "{:?}", log.lines());
+    assert!(node.log.count("worked") >= 2, "{:?}", node.log.lines());
 }
 
 /// The same where a stream holds the steps.

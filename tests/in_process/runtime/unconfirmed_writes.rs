@@ -79,8 +79,7 @@ async fn a_call_that_was_told_to_have_failed_is_never_run() {
 /// A store that is out of reach until after the lease is asked again until the record is gone.
 #[tokio::test(start_paused = true)]
 async fn an_orphan_is_removed_once_the_store_is_back() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<order>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<order>()).await;
     node.store.script(|script| script.create.lose = u32::MAX);
     client.call("order", json!({})).await.expect_err("it is not known");
     node.store.script(|script| {
@@ -91,15 +90,14 @@ async fn an_orphan_is_removed_once_the_store_is_back() {
     node.store.script(|script| script.down = false);
     sleep(LEASE).await;
     assert!(node.store.is_empty(), "nothing is left");
-    assert!(log.lines().is_empty());
+    assert!(node.log.lines().is_empty());
 }
 
 /// An answer that was taken in although its client was told that it failed resumes the task, and the client need not come
 /// again.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_acknowledged_late_resumes_its_task() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<asks>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<asks>()).await;
     let id = client.start("asks", json!({})).await;
     assert_eq!(keys(&client.settled(&id).await), ["elicit-0"]);
     node.store.script(|script| script.update.lose = u32::MAX);
@@ -110,14 +108,13 @@ async fn an_answer_that_was_acknowledged_late_resumes_its_task() {
     client.update(&id, answer).await.expect("an acknowledgement");
     sleep(3 * LEASE).await;
     assert_eq!(text(&client.settled(&id).await), "this");
-    assert_eq!(log.lines(), ["this"], "once");
+    assert_eq!(node.log.lines(), ["this"], "once");
 }
 
 /// One that was not taken in changes nothing, and can be given again.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_did_not_arrive_can_be_given_again() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<asks>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<asks>()).await;
     let id = client.start("asks", json!({})).await;
     client.settled(&id).await;
     node.store.script(|script| script.update.fail = u32::MAX);
@@ -129,14 +126,13 @@ async fn an_answer_that_did_not_arrive_can_be_given_again() {
     client.say(&id, "elicit-0", "that").await;
     sleep(3 * LEASE).await;
     assert_eq!(text(&client.settled(&id).await), "that");
-    assert_eq!(log.lines(), ["that"]);
+    assert_eq!(node.log.lines(), ["that"]);
 }
 
 /// The last round of a call names its task: sent again it finds the one that was stored unheard, which runs, once.
 #[tokio::test(start_paused = true)]
 async fn a_round_sent_again_finds_the_task_that_was_stored_unheard() {
-    let log = Log::default();
-    let (node, client) = Node::start(Mode::Straight, |b| b.register::<defers>().state(log.clone())).await;
+    let (node, client) = Node::start(Mode::Straight, |b| b.register::<defers>()).await;
     let none = json!({});
     let round = client.begin("defers", &none).await.asked();
     let answer = json!({"elicit-0": {"action": "accept", "content": {"word": "this"}}});
@@ -147,6 +143,6 @@ async fn a_round_sent_again_finds_the_task_that_was_stored_unheard() {
     let id = again().await.task();
     sleep(3 * LEASE).await;
     assert_eq!(text(&client.settled(&id).await), "this");
-    assert_eq!(log.lines(), ["this"], "once");
+    assert_eq!(node.log.lines(), ["this"], "once");
     assert_eq!(again().await.task(), id, "the same task");
 }
