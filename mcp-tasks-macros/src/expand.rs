@@ -198,7 +198,7 @@ fn call(private: &TokenStream, attributes: &Attributes, function: &ItemFn, param
             let mut __mcp_tasks_arguments = __mcp_tasks_invocation.arguments();
             #(#decoded)*
             let (#(::core::option::Option::Some(#arguments),)*) = (#(#arguments,)*) else {
-                return ::core::result::Result::Ok(#private::invalid_arguments(
+                return ::core::result::Result::Ok(#private::invalid_arguments_result(
                     #tool,
                     __mcp_tasks_arguments.problems(),
                 ));

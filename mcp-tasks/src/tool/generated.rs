@@ -4,9 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic;
 
-use rmcp::model::CallToolResult;
-
-use crate::tool::argument::{ArgumentProblem, Arguments, invalid_arguments_result};
+use crate::tool::argument::Arguments;
 use crate::tool::caller::{Caller, Denied};
 use crate::tool::descriptor::StateRequirement;
 use crate::tool::error::ToolError;
@@ -162,12 +160,6 @@ pub async fn blocking<R: Send + 'static>(function: impl FnOnce() -> R + Send + '
             ))),
         },
     }
-}
-
-/// The end of a run whose arguments did not decode.
-#[must_use]
-pub fn invalid_arguments(tool: &str, problems: &[ArgumentProblem]) -> CallToolResult {
-    invalid_arguments_result(tool, problems)
 }
 
 /// For the derive: fails on the type of a field that a form cannot have.
