@@ -1,4 +1,4 @@
-//! What the rmcp handler is: our tools and the Tasks extension in front of a handler of the application's.
+//! The runtime, and the rmcp handler that puts its tools and the Tasks extension in front of a handler of the application.
 
 #[cfg(feature = "__bench")]
 pub mod bench;

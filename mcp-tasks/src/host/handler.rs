@@ -1,4 +1,5 @@
-//! The rmcp handler that adds our tools and the Tasks extension to another.
+//! The rmcp handler that adds our tools and the Tasks extension to another: it decodes rmcp's types into operations, and
+//! encodes what they answer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,10 +22,10 @@ mod tasks;
 /// * `tools/list` shows our tools first, by name, then the pages of the wrapped handler.
 /// * `tools/call` of one of ours follows the decision rule, [`decide`](mcp_tasks_core::decide); of any other name it goes
 ///   to the wrapped handler.
-/// * `tasks/get`, `tasks/update` and `tasks/cancel` are ours (Tasks extension, SEP-2663). Ids we do not know go to the
-///   wrapped handler if it advertises tasks of its own.
-/// * `subscriptions/listen` goes to the wrapped handler. Where it has none, a request is acknowledged with nothing in it
-///   and over at once. (`taskIds` are told of by [`Server`](crate::Server), in front of rmcp, which does not know them.)
+/// * `tasks/get`, `tasks/update` and `tasks/cancel` are answered for our tasks (Tasks extension, SEP-2663). Ids that are
+///   unknown here go to the wrapped handler if it advertises tasks of its own.
+/// * `subscriptions/listen` goes to the wrapped handler. Where it has none, a request is acknowledged with an empty filter
+///   and ends at once. ([`Server`](crate::Server) serves `taskIds` in front of rmcp, which does not know them.)
 /// * `server/discover` advertises the extension besides what the wrapped handler advertises.
 ///
 /// ```standalone_crate
@@ -78,7 +79,7 @@ impl<H: ServerHandler> TaskServer<H> {
         &self.inner
     }
 
-    /// Adds our tools to what the wrapped handler can do.
+    /// Adds our tools to what the wrapped handler advertises.
     fn with_tools(&self, capabilities: &mut ServerCapabilities) {
         if !self.operations.engine().registry().is_empty() {
             capabilities.tools.get_or_insert_default();
@@ -182,8 +183,8 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
         answered(self.custom(request, context)).await
     }
 
-    /// The method is the server's, also where the wrapped handler does not have it: what nobody tells of is missing from
-    /// the acknowledgement, and is no error (2026-07-28, "Subscriptions", "Acknowledgment"). Clients ask as soon as they
+    /// The server has the method, also where the wrapped handler does not: what is not served is missing from the
+    /// acknowledgement, and is no error (2026-07-28, "Subscriptions", "Acknowledgment"). Clients ask as soon as they
     /// are connected.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         Some(self.inner.accepted_subscription_filter(requested).unwrap_or_default())
@@ -191,7 +192,7 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         if self.inner.accepted_subscription_filter(context.requested()).is_none() {
-            // Nothing would ever be said: over at once, so that no connection is held for it.
+            // Nothing would ever be sent: it ends at once, so that no connection is held for it.
             return Ok(());
         }
         self.inner.listen(context).await

@@ -45,8 +45,8 @@ impl fmt::Debug for TaskRuntime {
 }
 
 impl TaskRuntime {
-    /// A runtime with the tools collected at link time, configuration from the environment and a file, and the memory
-    /// store, unless told otherwise.
+    /// A builder of a runtime: with the tools collected at link time, configuration from the environment and a file, and
+    /// the memory store, unless it is told otherwise.
     pub fn builder() -> TaskRuntimeBuilder {
         TaskRuntimeBuilder::default()
     }
@@ -56,7 +56,7 @@ impl TaskRuntime {
     /// rmcp asks for a handler per session or request; all that are wrapped here share the one runtime.
     ///
     /// # Errors
-    /// When a tool of the handler's, as its `get_tool` shows, has the name of one of ours.
+    /// When a tool of the handler, as its `get_tool` shows, has the name of a tool of this runtime.
     pub fn wrap<H: ServerHandler>(&self, handler: H) -> Result<TaskServer<H>, StartError> {
         let mut problems = Problems::default();
         for tool in self.engine().registry().iter() {
@@ -77,12 +77,14 @@ impl TaskRuntime {
         TaskServer::new(self.operations.clone(), NoHandler::default())
     }
 
-    /// Asks the task store once, and again for some seconds while it cannot be reached, as a database that is started at the
-    /// same time may need a moment. [`Server::serve`](crate::Server::serve) does this by itself; it is for a program that
-    /// serves a [`wrap`](Self::wrap)ped handler in its own way, before it takes requests.
+    /// Reads from the task store once, and again for up to ten seconds while it cannot be reached, as a database that is
+    /// started at the same time may need a moment. [`Server::serve`](crate::Server::serve) does this by itself; it is for a
+    /// program that serves a [`wrap`](Self::wrap)ped handler in its own way, before it takes requests.
+    ///
+    /// Cancel safe: it changes nothing.
     ///
     /// # Errors
-    /// The store's: it does not answer, or refuses, because of a wrong password for example.
+    /// Those of the store: it does not answer, or refuses, because of a wrong password for example.
     pub async fn check_store(&self) -> Result<(), StoreError> {
         self.engine().check_store().await
     }
@@ -91,10 +93,13 @@ impl TaskRuntime {
         self.operations.engine()
     }
 
-    /// Stops taking on tasks and waits, at most for `patience`, for the executions that run; those that are left then are
-    /// stopped, and their number is returned. Their leases are given back, so that other nodes take them over at once; a store
-    /// that does not answer holds this up for no more than a second. [`Server::serve`](crate::Server::serve) does this by
+    /// Stops taking on tasks and waits, at most for `patience`, for the executions that run. Those that are left then are
+    /// stopped, and their number is returned. Their leases are released, so that other nodes take them over at once; a store
+    /// that does not answer delays this by no more than a second. [`Server::serve`](crate::Server::serve) does this by
     /// itself; it is for a program that serves a [`wrap`](Self::wrap)ped handler in its own way.
+    ///
+    /// A runtime cannot be started again. Dropping the future leaves it closed to new tasks, with its executions running;
+    /// calling this again waits for them.
     pub async fn shutdown(&self, patience: Duration) -> usize {
         self.engine().drain(patience).await
     }

@@ -55,48 +55,48 @@ impl TaskRuntimeBuilder {
         self
     }
 
-    /// Registers a tool by its function's name, which needs no link-time collection: `register::<encode>()`. One that
-    /// is collected too is there once.
+    /// Registers a tool by the name of its function, without link-time collection: `register::<encode>()`. A tool that is
+    /// collected too is listed once.
     pub fn register<T: ToolDefinition>(mut self) -> Self {
         self.tools.push(T::TOOL);
         self
     }
 
-    /// Leaves out the tools collected at link time, so that only the registered ones are there.
+    /// Leaves out the tools collected at link time. The registered ones are all there are then.
     pub const fn without_inventory(mut self) -> Self {
         self.without_inventory = true;
         self
     }
 
-    /// Fails the start if one of these tools is not there. The linker drops a library of tools that nothing refers to,
-    /// silently; this says so. Without it a server of which no tool is left starts, with a warning.
+    /// Makes [`build`](Self::build) fail if one of these tools is missing. The linker silently drops a library of tools that
+    /// nothing refers to. Without this, a server that has no tool left starts, with a warning.
     pub fn expect_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.expected.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Gives tools a value to share, which they take as [`State<T>`](crate::State): the value itself, without an `Arc` around
-    /// it. Of two of one type the later one counts.
+    /// Shares a value with tools, which take it as [`State<T>`](crate::State). Give the value itself, without an `Arc` around
+    /// it. A second value of the same type replaces the first.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.insert(value);
         self
     }
 
-    /// Where tasks are kept, instead of what `mcp.tasks.store.url` says, which is not looked at then.
+    /// The store of the tasks. `mcp.tasks.store.url` is ignored then.
     pub fn store(mut self, store: Arc<dyn TaskStore>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Whose time it is, instead of the system's.
+    /// The clock, instead of the system's. Tests set the time with it.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// How to read whom an HTTP request comes from: from the request's extensions, where an authentication layer in
-    /// front has put it. Without a hook, where it returns `None`, and on stdio, callers are anonymous, and anonymous
-    /// callers own each other's tasks.
+    /// Reads the principal of an HTTP request, as a rule from the request's extensions, where an authentication layer in
+    /// front has put it. Without this hook, where it returns `None`, and on stdio, callers are anonymous, and all anonymous
+    /// callers share their tasks. If it panics the request is answered with `-32603`.
     ///
     /// ```standalone_crate
     /// use mcp_tasks::{Principal, TaskRuntime};
@@ -121,10 +121,11 @@ impl TaskRuntimeBuilder {
         self
     }
 
-    /// Checks everything and puts it together. A store that `mcp.tasks.store.url` names is opened, which waits for it.
+    /// Checks everything and builds the runtime. A store that `mcp.tasks.store.url` names is opened, which blocks the thread
+    /// meanwhile.
     ///
     /// # Errors
-    /// Every mistake in tools and configuration, in one error; then a store that cannot be opened.
+    /// All mistakes in tools and configuration, in one error; if there are none, a store that cannot be opened.
     pub fn build(self) -> Result<TaskRuntime, StartError> {
         let config = match self.config {
             Some(config) => config,
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_warnings_of_a_start_are_kept_for_who_has_no_log() {
+    fn the_warnings_of_a_start_are_kept_for_a_program_without_a_log() {
         let runtime = built(TaskRuntime::builder().without_inventory());
         let texts = runtime.warnings.texts();
         assert_eq!(texts.len(), 2, "{texts:?}");
