@@ -127,6 +127,16 @@ impl<'a> TaskJson<'a> {
         Ok(GetTaskResult::new(DetailedTask::new(self.to_task(), payload)))
     }
 
+    /// About how many bytes of the text are copied from the record's JSON.
+    pub(crate) fn payload_length(&self) -> usize {
+        let payload = self.result.or(self.error).map_or(0, |json| json.get().len());
+        let requests = self.input_requests.iter().flatten();
+        payload
+            + requests
+                .map(|(key, request)| key.len() + request.get().len())
+                .sum::<usize>()
+    }
+
     /// Appends the text to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let record = self.record;

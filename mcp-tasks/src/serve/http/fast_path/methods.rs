@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use axum::http::request::Parts;
 use axum::response::Response;
-use mcp_tasks_core::{TaskId, TaskRecord};
+use mcp_tasks_core::TaskId;
 use rmcp::model::{JsonObject, ServerResult};
 use rmcp::{ErrorData, ServerHandler};
 use serde::Deserialize;
@@ -122,7 +122,7 @@ impl<H: ServerHandler> FastPath<H> {
         };
         match self.operations.get(get).await {
             Ok(record) => Some(match TaskJson::polled(&record) {
-                Ok(task) => response::task(&request.id, &task, length(&record)),
+                Ok(task) => response::task(&request.id, &task),
                 Err(error) => response::error(&request.id, error),
             }),
             Err(refusal) => self.refuse(&request.id, refusal),
@@ -196,7 +196,7 @@ impl<H: ServerHandler> FastPath<H> {
             gone,
         };
         Some(match self.operations.call(call).await {
-            Ok(Answer::Task(record)) => response::task(&request.id, &TaskJson::created(&record), 0),
+            Ok(Answer::Task(record)) => response::task(&request.id, &TaskJson::created(&record)),
             Ok(other) => match call_response(other) {
                 Ok(response) => response::result(&request.id, &ServerResult::from(response)),
                 Err(error) => response::error(&request.id, error),
@@ -204,14 +204,4 @@ impl<H: ServerHandler> FastPath<H> {
             Err(error) => response::error(&request.id, error),
         })
     }
-}
-
-/// About how long what a record holds as JSON is.
-fn length(record: &TaskRecord) -> usize {
-    let payload = record.result.as_ref().or(record.error.as_ref());
-    let open = record
-        .open
-        .iter()
-        .map(|asked| asked.request.get().len() + asked.key.len());
-    payload.map_or(0, |json| json.get().len()) + open.sum::<usize>()
 }

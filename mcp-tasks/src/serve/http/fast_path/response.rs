@@ -56,9 +56,9 @@ pub(super) fn result<T: Serialize>(id: &Id<'_>, result: &T) -> Response {
     )
 }
 
-/// A task as the result. `payload` is about how long what is copied into it is, in bytes.
-pub(super) fn task(id: &Id<'_>, task: &TaskJson<'_>, payload: usize) -> Response {
-    let mut text = Vec::with_capacity(CAPACITY.saturating_add(payload));
+/// A task as the result.
+pub(super) fn task(id: &Id<'_>, task: &TaskJson<'_>) -> Response {
+    let mut text = Vec::with_capacity(CAPACITY.saturating_add(task.payload_length()));
     text.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     // A number or text, which have a JSON form.
     let _ = serde_json::to_writer(&mut text, id);
