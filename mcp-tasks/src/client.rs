@@ -29,6 +29,7 @@
 
 mod builder;
 mod call;
+mod clock;
 mod connection;
 mod decode;
 mod error;
@@ -69,16 +70,14 @@ pub use self::result::ToolResult;
 pub use self::saved::SavedTask;
 pub use self::task::{DetailedTask, TaskState};
 
-pub use crate::Elicited;
 #[doc(no_inline)]
-pub use crate::context::InputKind;
+pub use mcp_tasks_core::{Elicited, InputKind, TaskId, Timestamp};
 
+use self::clock::Clock;
 use self::connection::{Limit, Local, Outgoing, Progress, RequestError, is_modern, whole};
 use self::event::Observer;
 use self::input::Answering;
 use self::wire::{MAX_MESSAGE, Whole};
-use crate::TaskId;
-use crate::host::Clock;
 
 /// The most pages that a list of tools is read to. A server with more has a cursor that goes nowhere.
 const MAX_PAGES: usize = 1000;
@@ -104,7 +103,7 @@ struct Inner {
     answering: Answering,
     capabilities: Value,
     pacing: Pacing,
-    clock: Arc<dyn Clock>,
+    clock: Clock,
     endpoint: Option<String>,
     /// Whether the connection hands on what the server said, whole.
     is_whole: bool,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mcp_tasks::TaskId;
 use mcp_tasks::client::{ClientError, Pacing, TaskClient, TaskEvent};
+use mcp_tasks::host::Clock;
 use serde_json::{Value, json};
 
 use crate::harness::{Reply, Script, Served, created, done, task, working};
@@ -272,10 +273,10 @@ async fn a_call_may_be_silent_for_a_while() {
 /// A task that shows no end long after its time is given up.
 #[tokio::test(start_paused = true)]
 async fn a_task_past_its_time_keeps_nobody_waiting() {
-    let clock = std::sync::Arc::new(mcp_tasks::testing::TokioClock::new());
+    let clock = mcp_tasks::testing::TokioClock::new();
     let show = task("working", json!({"ttlMs": 60_000}));
     let served = Script::of_task([show])
-        .in_memory(TaskClient::builder().clock(clock))
+        .in_memory(TaskClient::builder().clock(move || clock.now()))
         .await;
     let error = served.client.call_and_wait("tool", json!({})).await.unwrap_err();
     assert!(matches!(error, ClientError::Expired(_)), "{error:?}");

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
+use mcp_tasks_core::Timestamp;
 use reqwest::Url;
 use reqwest::redirect::Policy;
 use rmcp::RoleClient;
@@ -15,10 +16,10 @@ use rmcp::transport::IntoTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Command;
 
+use super::clock::Clock;
 use super::connection::{Local, Progress, causes, is_modern, refused_connection};
 use super::wire::{self, Handshake, Lines};
 use super::{Answering, ClientError, Inner, InputHandler, Observer, Pacing, TaskClient, TaskEvent, TransportError};
-use crate::host::{Clock, SystemClock};
 
 /// How long a host may take to accept a connection: longer than the retransmissions that a lost packet costs.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -47,7 +48,7 @@ pub struct TaskClientBuilder {
     answering: Answering,
     observer: Observer,
     pacing: Pacing,
-    clock: Arc<dyn Clock>,
+    clock: Clock,
     token: Option<String>,
     headers: HashMap<HeaderName, HeaderValue>,
     lifecycle: ClientLifecycleMode,
@@ -71,7 +72,7 @@ impl Default for TaskClientBuilder {
             answering: Answering::nothing(),
             observer: Observer::default(),
             pacing: Pacing::default(),
-            clock: Arc::new(SystemClock::new()),
+            clock: Clock::default(),
             token: None,
             headers: HashMap::new(),
             lifecycle: ClientLifecycleMode::Auto {
@@ -110,9 +111,10 @@ impl TaskClientBuilder {
         self
     }
 
-    /// By which clock the time of tasks is over. The system's unless set.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+    /// The clock that tells whether the time of a task is over: `now` gives the present instant. The system's clock unless
+    /// set.
+    pub fn clock(mut self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(now);
         self
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::malformed::Malformed;
 use super::task::requests;
 use super::{DetailedTask, InputRequest, ToolResult};
-use crate::TaskId;
+use mcp_tasks_core::TaskId;
 
 /// What answers `tools/call`.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::input::NO_HANDLER;
 use super::malformed::Malformed;
 use super::{Answering, InputRequest, SavedTask};
-use crate::TaskId;
+use mcp_tasks_core::TaskId;
 
 /// How a call or a task fails for the client.
 ///

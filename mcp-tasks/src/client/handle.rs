@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::wait::Wait;
 use super::{ClientError, DetailedTask, SavedTask, TaskClient, ToolResult};
-use crate::TaskId;
+use mcp_tasks_core::TaskId;
 
 /// What a call became.
 #[derive(Debug)]

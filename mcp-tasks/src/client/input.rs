@@ -7,8 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use crate::Elicited;
-use crate::context::InputKind;
+use mcp_tasks_core::{Elicited, InputKind};
 
 /// One thing a server asks for.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::connection::{Limit, RequestError};
 use super::wire::{Heard, Whole};
 use super::{DetailedTask, Inner};
-use crate::TaskId;
+use mcp_tasks_core::TaskId;
 
 /// Something heard.
 #[derive(Debug)]

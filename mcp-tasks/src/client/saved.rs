@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DetailedTask, InputRequest};
-use crate::TaskId;
-use crate::host::Timestamp;
+use mcp_tasks_core::{TaskId, Timestamp};
 
 /// A task as it can be kept in a file: enough to go on in another process.
 ///

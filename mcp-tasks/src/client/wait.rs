@@ -267,7 +267,7 @@ impl<'a> Wait<'a> {
         let grace = now
             .as_millis()
             .saturating_sub(u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX));
-        if self.saved.is_past_due(crate::host::Timestamp::from_millis(grace)) {
+        if self.saved.is_past_due(super::Timestamp::from_millis(grace)) {
             return Err(ClientError::Expired(Box::new(self.saved.clone())));
         }
         Ok(())
