@@ -1,10 +1,10 @@
 //! Which requests are plainly in order. Whatever is in doubt is left to rmcp, which has the words for what is wrong with it.
 
 use axum::http::header::HeaderName;
-use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, Method};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 
+use crate::config::authority::Authority;
 use crate::serve::message::REVISION;
 
 pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -32,54 +32,18 @@ struct Origin {
     place: Place,
 }
 
-/// A host and port as `Host` and `Origin` spell them, if it is an ordinary one: letters, digits, dots and dashes, or an
-/// address in brackets.
-fn place(text: &str) -> Option<(&str, Option<u16>)> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']')?;
-            let is_address = host.bytes().all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
-            (host, (is_address && !host.is_empty()).then_some(port)?)
-        }
-        None => {
-            let end = text.find(':').unwrap_or(text.len());
-            let (host, port) = text.split_at(end);
-            let is_name = host
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
-            (host, (is_name && !host.is_empty()).then_some(port)?)
-        }
-    };
-    match port.strip_prefix(':') {
-        None if port.is_empty() => Some((host, None)),
-        Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
-            Some((host, Some(digits.parse().ok()?)))
-        }
-        _ => None,
-    }
-}
-
-/// An entry of the configuration, as rmcp reads it.
+/// An entry of the configuration.
 fn allowed_place(text: &str) -> Option<Place> {
-    let text = text.trim();
-    if text.is_empty() {
-        return None;
-    }
-    let (host, port) = match Authority::try_from(text) {
-        Ok(authority) => (authority.host().to_owned(), authority.port_u16()),
-        Err(_) => (text.to_owned(), None),
-    };
-    let host = host.trim_matches('[').trim_matches(']').to_ascii_lowercase();
+    let authority = Authority::parse_setting(text.trim())?;
+    let (host, port) = (authority.host.to_owned(), authority.port);
     Some(Place { host, port })
 }
 
 /// An entry of the configuration; `null` and what cannot be read let in nothing here.
 fn allowed_origin(text: &str) -> Option<Origin> {
     let text = text.trim();
-    let text = text.strip_suffix(":*").unwrap_or(text);
-    let uri = Uri::try_from(text).ok()?;
-    let scheme = uri.scheme_str()?.to_ascii_lowercase();
-    let place = allowed_place(uri.authority()?.as_str())?;
+    let (scheme, place) = text.strip_suffix(":*").unwrap_or(text).split_once("://")?;
+    let (scheme, place) = (scheme.to_owned(), allowed_place(place)?);
     Some(Origin { scheme, place })
 }
 
@@ -134,7 +98,7 @@ impl Door {
     }
 
     fn host(&self, head: &Head<'_>) -> bool {
-        let Some((host, port)) = head.host.and_then(place) else {
+        let Some(Authority { host, port }) = head.host.and_then(Authority::parse) else {
             return false;
         };
         self.all_hosts
@@ -150,7 +114,7 @@ impl Door {
         let Some((scheme, rest)) = origin.split_once("://") else {
             return false;
         };
-        let Some((host, port)) = place(rest) else {
+        let Some(Authority { host, port }) = Authority::parse(rest) else {
             return false;
         };
         self.origins.iter().any(|allowed| {
