@@ -445,7 +445,7 @@ async fn a_connection_of_the_applications_is_used() {
     .await
     .unwrap();
     let user = User::new();
-    let pacing = Pacing::default().default_interval(Duration::from_millis(200));
+    let pacing = Pacing::default().default_poll_interval(Duration::from_millis(200));
     let client = asking(&user).pacing(pacing).over(service.peer().clone());
     assert_eq!(client.call_and_wait("ask", json!({})).await.unwrap().text(), "yes yes");
     let error = client.call_and_wait("break_down", json!({})).await.unwrap_err();

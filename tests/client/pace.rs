@@ -239,7 +239,7 @@ async fn silence_is_waited_out_and_then_told() {
         _ => Reply::Error(-32601, "no"),
     });
     let log = retries.clone();
-    let pacing = Pacing::default().patience(Duration::from_secs(120));
+    let pacing = Pacing::default().retry_timeout(Duration::from_secs(120));
     let builder = TaskClient::builder().pacing(pacing).observe(move |event| {
         if let TaskEvent::Retrying { after, .. } = event {
             log.lock().unwrap().push(after);
