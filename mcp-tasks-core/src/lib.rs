@@ -29,6 +29,8 @@ mod answer;
 mod capability;
 #[cfg(feature = "store")]
 mod decide;
+#[cfg(feature = "store")]
+mod elicited;
 mod error_chain;
 #[cfg(feature = "store")]
 pub mod form;
@@ -57,6 +59,7 @@ pub use self::{
     answer::{Answers, ElicitAnswer, Refusal},
     capability::ClientCapabilities,
     decide::{Decision, TaskSupport, decide},
+    elicited::Elicited,
     id::{TaskId, WriteId},
     json::Json,
     ledger::{

@@ -29,17 +29,18 @@
 
 mod builder;
 mod call;
-mod connection;
-mod decode;
+mod clock;
 mod error;
 mod event;
 mod handle;
 mod input;
-mod listen;
 mod malformed;
-mod pace;
+mod pacing;
+mod request;
+mod response;
 mod result;
-mod saved;
+mod saved_task;
+mod subscription;
 mod task;
 mod wait;
 mod wire;
@@ -64,97 +65,97 @@ pub use self::error::{ClientError, InputNeeded, TransportError};
 pub use self::event::TaskEvent;
 pub use self::handle::{TaskHandle, ToolCall};
 pub use self::input::{FormRequest, InputError, InputHandler, InputRequest, SamplingRequest, UrlRequest};
-pub use self::pace::Pacing;
+pub use self::pacing::Pacing;
 pub use self::result::ToolResult;
-pub use self::saved::SavedTask;
+pub use self::saved_task::SavedTask;
 pub use self::task::{DetailedTask, TaskState};
 
-pub use crate::Elicited;
 #[doc(no_inline)]
-pub use crate::context::InputKind;
+pub use mcp_tasks_core::{Elicited, InputKind, TaskId, Timestamp};
 
-use self::connection::{Limit, Local, Outgoing, Progress, RequestError, is_modern, whole};
+use self::clock::Clock;
 use self::event::Observer;
-use self::input::Answering;
-use self::wire::{MAX_MESSAGE, Whole};
-use crate::TaskId;
-use crate::host::Clock;
+use self::input::InputSupport;
+use self::request::{
+    ConnectionHandler, Outgoing, ProgressRoutes, RequestError, Timeout, declares_per_request, verbatim,
+};
+use self::wire::{MAX_MESSAGE, Verbatim};
 
 /// The most pages that a list of tools is read to. A server with more has a cursor that goes nowhere.
 const MAX_PAGES: usize = 1000;
 
 /// The most that a list of tools may take in all, as text: as much as one message may.
-const MAX_LIST: usize = MAX_MESSAGE;
+const MAX_TOOL_LIST: usize = MAX_MESSAGE;
 
-type Service = RunningService<RoleClient, Local>;
+type Service = RunningService<RoleClient, ConnectionHandler>;
 
 /// A client of one server. A clone uses the same connection.
 #[derive(Debug, Clone)]
 pub struct TaskClient {
-    inner: Arc<Inner>,
+    connection: Arc<Connection>,
     observer: Observer,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct Connection {
     peer: Peer<RoleClient>,
-    progress: Arc<Progress>,
+    progress: Arc<ProgressRoutes>,
     /// The connection, unless it is the application's.
     service: Mutex<Option<Service>>,
-    answering: Answering,
+    input_support: InputSupport,
     capabilities: Value,
     pacing: Pacing,
-    clock: Arc<dyn Clock>,
+    clock: Clock,
     endpoint: Option<String>,
     /// Whether the connection hands on what the server said, whole.
-    is_whole: bool,
+    is_verbatim: bool,
     /// Whether the server was found not to tell of tasks.
-    never_tells: AtomicBool,
+    subscriptions_unsupported: AtomicBool,
 }
 
-impl Inner {
+impl Connection {
     fn server_name(&self) -> Option<String> {
         let info = self.peer.peer_info()?;
         Some(info.server_info.as_ref()?.name.clone())
     }
 
     fn has_tasks(&self) -> bool {
-        is_modern(&self.peer)
+        declares_per_request(&self.peer)
     }
 
     fn can_listen(&self) -> bool {
-        self.is_whole && self.has_tasks()
+        self.is_verbatim && self.has_tasks()
     }
 
     async fn send(
         &self,
         request: ClientRequest,
-        limit: Limit,
+        timeout: Timeout,
         progress: impl FnMut(ProgressNotificationParam),
     ) -> Result<ServerResult, RequestError> {
         let outgoing = Outgoing {
             request,
-            limit,
+            timeout,
             capabilities: &self.capabilities,
         };
-        connection::request(&self.peer, &self.progress, outgoing, progress).await
+        request::send(&self.peer, &self.progress, outgoing, progress).await
     }
 
     async fn request(
         &self,
         method: &'static str,
         params: Map<String, Value>,
-        mark: Whole,
-        limit: Limit,
+        mark: Verbatim,
+        timeout: Timeout,
         progress: impl FnMut(ProgressNotificationParam),
     ) -> Result<Value, RequestError> {
-        self.send(whole(method, params, mark), limit, progress)
+        self.send(verbatim(method, params, mark), timeout, progress)
             .await
             .map(wire::unwrap)
     }
 
     /// A `tasks/*` request.
-    async fn about(
+    async fn task_request(
         &self,
         method: &'static str,
         id: &TaskId,
@@ -162,8 +163,8 @@ impl Inner {
     ) -> Result<Value, ClientError> {
         let mut params = Map::from_iter([("taskId".to_owned(), json!(id.as_str()))]);
         params.extend(more.map(|(name, value)| (name.to_owned(), value)));
-        let limit = Limit::Answer(self.pacing.request_timeout);
-        let answer = self.request(method, params, Whole::default(), limit, |_| {}).await;
+        let timeout = Timeout::Total(self.pacing.request_timeout);
+        let answer = self.request(method, params, Verbatim::default(), timeout, |_| {}).await;
         answer.map_err(|error| match error {
             RequestError::Refused(error) if error.code == ErrorCode::INVALID_PARAMS && method != "tasks/update" => {
                 tracing::debug!(%id, %error, "the server does not know the task");
@@ -174,18 +175,21 @@ impl Inner {
     }
 
     async fn get(&self, id: &TaskId) -> Result<DetailedTask, ClientError> {
-        Ok(decode::task(self.about("tasks/get", id, None).await?, id)?)
+        Ok(response::decode_task(
+            self.task_request("tasks/get", id, None).await?,
+            id,
+        )?)
     }
 
     async fn update(&self, id: &TaskId, answers: Map<String, Value>) -> Result<(), ClientError> {
         let answers = ("inputResponses", Value::Object(answers));
-        let answer = self.about("tasks/update", id, Some(answers)).await?;
-        Ok(decode::acknowledgement(answer, "tasks/update")?)
+        let answer = self.task_request("tasks/update", id, Some(answers)).await?;
+        Ok(response::decode_acknowledgement(answer, "tasks/update")?)
     }
 
     async fn cancel(&self, id: &TaskId) -> Result<(), ClientError> {
-        let answer = self.about("tasks/cancel", id, None).await?;
-        Ok(decode::acknowledgement(answer, "tasks/cancel")?)
+        let answer = self.task_request("tasks/cancel", id, None).await?;
+        Ok(response::decode_acknowledgement(answer, "tasks/cancel")?)
     }
 }
 
@@ -236,7 +240,7 @@ impl TaskClient {
     #[must_use]
     pub fn observed_by(&self, observe: impl Fn(TaskEvent<'_>) + Send + Sync + 'static) -> Self {
         Self {
-            inner: self.inner.clone(),
+            connection: self.connection.clone(),
             observer: Observer::new(observe),
         }
     }
@@ -244,19 +248,19 @@ impl TaskClient {
     /// Whether the server takes requests that declare the Tasks extension (2026-07-28). Others run tools inside the call.
     #[must_use]
     pub fn has_tasks(&self) -> bool {
-        self.inner.has_tasks()
+        self.connection.has_tasks()
     }
 
     /// The server's name, as it gave it.
     #[must_use]
     pub fn server_name(&self) -> Option<String> {
-        self.inner.server_name()
+        self.connection.server_name()
     }
 
     /// rmcp's side of the connection, for everything that has nothing to do with tasks.
     #[must_use]
     pub fn peer(&self) -> &Peer<RoleClient> {
-        &self.inner.peer
+        &self.connection.peer
     }
 
     /// The server's tools, all pages of them.
@@ -270,10 +274,10 @@ impl TaskClient {
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ListToolsRequest::with_param(page);
-            let limit = Limit::Answer(self.inner.pacing.request_timeout);
+            let timeout = Timeout::Total(self.connection.pacing.request_timeout);
             let answer = self
-                .inner
-                .send(ClientRequest::ListToolsRequest(request), limit, |_| {})
+                .connection
+                .send(ClientRequest::ListToolsRequest(request), timeout, |_| {})
                 .await?;
             let ServerResult::ListToolsResult(page) = answer else {
                 return Err(ClientError::protocol(
@@ -287,9 +291,9 @@ impl TaskClient {
             }
             size += serde_json::to_vec(&page.tools).map_or(0, |text| text.len());
             size += page.next_cursor.as_ref().map_or(0, String::len);
-            if size > MAX_LIST {
+            if size > MAX_TOOL_LIST {
                 return Err(ClientError::protocol(format!(
-                    "the server's list of tools is longer than {MAX_LIST} bytes"
+                    "the server's list of tools is longer than {MAX_TOOL_LIST} bytes"
                 )));
             }
             tools.extend(page.tools);
@@ -368,7 +372,7 @@ impl TaskClient {
     /// # Errors
     /// [`UnknownTask`](ClientError::UnknownTask) if the server does not know it, and as every request.
     pub async fn get(&self, id: &TaskId) -> Result<DetailedTask, ClientError> {
-        self.inner.get(id).await
+        self.connection.get(id).await
     }
 
     /// Answers questions of a task, by their keys.
@@ -376,7 +380,7 @@ impl TaskClient {
     /// # Errors
     /// As every request. Servers may take an answer to what they do not ask, and ignore it.
     pub async fn update(&self, id: &TaskId, answers: Map<String, Value>) -> Result<(), ClientError> {
-        self.inner.update(id, answers).await
+        self.connection.update(id, answers).await
     }
 
     /// Calls a task off. The server acknowledges at once and may stop it later, or not at all.
@@ -384,13 +388,18 @@ impl TaskClient {
     /// # Errors
     /// [`UnknownTask`](ClientError::UnknownTask) if the server does not know it, and as every request.
     pub async fn cancel(&self, id: &TaskId) -> Result<(), ClientError> {
-        self.inner.cancel(id).await
+        self.connection.cancel(id).await
     }
 
     /// Closes the connection, and ends a child process that is its server. Without this, it is closed some time after the
     /// last clone is dropped.
     pub async fn close(self) {
-        let service = self.inner.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let service = self
+            .connection
+            .service
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(service) = service {
             let _ = service.cancel().await;
         }

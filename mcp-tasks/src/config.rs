@@ -16,6 +16,7 @@ use mcp_tasks_core::placeholder::env_name;
 
 use self::start::{Problems, Warnings};
 
+pub(crate) mod authority;
 pub(crate) mod sealing_keys;
 pub(crate) mod settings;
 pub(crate) mod start;

@@ -16,7 +16,7 @@ use crate::tool::error::ToolError;
 use crate::tool::form::ElicitForm;
 use crate::tool::invocation::Invocation;
 
-pub use mcp_tasks_core::InputKind;
+pub use mcp_tasks_core::{Elicited, InputKind};
 
 mod ask;
 mod elicit;
@@ -25,7 +25,6 @@ mod progress;
 mod step;
 
 pub use ask::Asking;
-pub use elicit::Elicited;
 pub use progress::{Counter, Fraction, Gauge, Progress};
 pub use step::{Retry, Step, StepWork};
 

@@ -163,13 +163,13 @@
 use mcp_tasks_core::Json;
 use serde_json::Value;
 
+mod body_run;
 mod clock;
 mod failure;
-mod once;
 mod outcome;
 mod recorder;
 mod script;
-mod session;
+mod test_run;
 mod tool;
 
 pub use mcp_tasks_core::{Divergence, Entry, EntryKind, Fault, Ledger, Mismatch};

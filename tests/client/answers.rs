@@ -318,7 +318,7 @@ async fn a_saved_task_holds_the_answer_before_it_is_sent() {
         _ => Reply::Error(-32601, "no"),
     })
     .in_memory(TaskClient::builder().input(user.clone()).observe(move |event| {
-        if let mcp_tasks::client::TaskEvent::Saved(task) = event {
+        if let mcp_tasks::client::TaskEvent::Checkpoint(task) = event {
             log.lock().unwrap().push(serde_json::to_value(task).unwrap());
         }
     }))

@@ -13,11 +13,11 @@ use crate::harness::{Reply, Script, created, done, until, within};
 /// Over HTTP time is real, so everything is a hundred times as fast.
 fn hasty() -> TaskClientBuilder {
     let pacing = Pacing::default()
-        .first_look(Duration::from_millis(1))
+        .first_poll(Duration::from_millis(1))
         .bounds(Duration::from_millis(10), Duration::from_millis(20))
         .request_timeout(Duration::from_secs(2))
         .call_timeout(Some(Duration::from_secs(2)))
-        .patience(Duration::from_secs(3));
+        .retry_timeout(Duration::from_secs(3));
     TaskClient::builder().pacing(pacing)
 }
 

@@ -8,6 +8,7 @@ use mcp_tasks::client::{
     ClientError, Pacing, SavedTask, TaskClient, TaskClientBuilder, TaskEvent, TaskState, ToolCall,
 };
 use mcp_tasks::context::InputKind;
+use mcp_tasks::host::Clock;
 use mcp_tasks::prelude::*;
 use mcp_tasks::testing::TokioClock;
 use rmcp::model::{ErrorCode, ProtocolVersion};
@@ -130,8 +131,9 @@ impl Server {
 
     pub(crate) async fn client(&self, builder: TaskClientBuilder) -> TaskClient {
         let (reader, writer) = tokio::io::split(self.stream());
+        let clock = self.clock.clone();
         builder
-            .clock(self.clock.clone())
+            .clock(move || clock.now())
             .connect_io(reader, writer)
             .await
             .unwrap()
@@ -443,7 +445,7 @@ async fn a_connection_of_the_applications_is_used() {
     .await
     .unwrap();
     let user = User::new();
-    let pacing = Pacing::default().default_interval(Duration::from_millis(200));
+    let pacing = Pacing::default().default_poll_interval(Duration::from_millis(200));
     let client = asking(&user).pacing(pacing).over(service.peer().clone());
     assert_eq!(client.call_and_wait("ask", json!({})).await.unwrap().text(), "yes yes");
     let error = client.call_and_wait("break_down", json!({})).await.unwrap_err();

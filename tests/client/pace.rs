@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mcp_tasks::TaskId;
 use mcp_tasks::client::{ClientError, Pacing, TaskClient, TaskEvent};
+use mcp_tasks::host::Clock;
 use serde_json::{Value, json};
 
 use crate::harness::{Reply, Script, Served, created, done, task, working};
@@ -238,7 +239,7 @@ async fn silence_is_waited_out_and_then_told() {
         _ => Reply::Error(-32601, "no"),
     });
     let log = retries.clone();
-    let pacing = Pacing::default().patience(Duration::from_secs(120));
+    let pacing = Pacing::default().retry_timeout(Duration::from_secs(120));
     let builder = TaskClient::builder().pacing(pacing).observe(move |event| {
         if let TaskEvent::Retrying { after, .. } = event {
             log.lock().unwrap().push(after);
@@ -272,10 +273,10 @@ async fn a_call_may_be_silent_for_a_while() {
 /// A task that shows no end long after its time is given up.
 #[tokio::test(start_paused = true)]
 async fn a_task_past_its_time_keeps_nobody_waiting() {
-    let clock = std::sync::Arc::new(mcp_tasks::testing::TokioClock::new());
+    let clock = mcp_tasks::testing::TokioClock::new();
     let show = task("working", json!({"ttlMs": 60_000}));
     let served = Script::of_task([show])
-        .in_memory(TaskClient::builder().clock(clock))
+        .in_memory(TaskClient::builder().clock(move || clock.now()))
         .await;
     let error = served.client.call_and_wait("tool", json!({})).await.unwrap_err();
     assert!(matches!(error, ClientError::Expired(_)), "{error:?}");

@@ -124,7 +124,7 @@ async fn a_client_of_2025_calls_the_same_tools() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_ends_is_an_error_with_the_task() {
     let server = Fixture::http(&[]).await;
-    let pacing = Pacing::default().patience(Duration::from_millis(300));
+    let pacing = Pacing::default().retry_timeout(Duration::from_millis(300));
     let client = TaskClient::builder()
         .pacing(pacing)
         .connect_http(server.url())

@@ -142,10 +142,10 @@ async fn server(method: &'static str, raw: Raw, times: usize) -> String {
 
 async fn client(url: &str) -> TaskClient {
     let pacing = Pacing::default()
-        .first_look(Duration::from_millis(1))
+        .first_poll(Duration::from_millis(1))
         .request_timeout(Duration::from_secs(2))
         .call_timeout(Some(Duration::from_secs(2)))
-        .patience(Duration::from_secs(2));
+        .retry_timeout(Duration::from_secs(2));
     let connecting = TaskClient::builder().pacing(pacing).connect_http(url);
     within("the connection", connecting).await.unwrap()
 }

@@ -35,10 +35,6 @@ const SHOWN: &[&str] = &["lib", "prelude", "private", "guide"];
 /// empty; one that is not needed any more fails the test.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("call.rs", "task"),
-    ("client.rs", "context"),
-    ("client.rs", "run"),
-    ("client/builder.rs", "run"),
-    ("client/input.rs", "context"),
     ("task.rs", "call"),
     ("task/birth.rs", "call"),
     ("task/execution.rs", A_CIRCLE),

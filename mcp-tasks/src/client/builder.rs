@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
+use mcp_tasks_core::Timestamp;
 use reqwest::Url;
 use reqwest::redirect::Policy;
 use rmcp::RoleClient;
@@ -15,13 +16,15 @@ use rmcp::transport::IntoTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Command;
 
-use super::connection::{Local, Progress, causes, is_modern, refused_connection};
-use super::wire::{self, Handshake, Lines};
-use super::{Answering, ClientError, Inner, InputHandler, Observer, Pacing, TaskClient, TaskEvent, TransportError};
-use crate::host::{Clock, SystemClock};
+use super::clock::Clock;
+use super::request::{ConnectionHandler, ProgressRoutes, causes, connect_error, declares_per_request};
+use super::wire::{self, LegacyHandshake, LineTransport};
+use super::{
+    ClientError, Connection, InputHandler, InputSupport, Observer, Pacing, TaskClient, TaskEvent, TransportError,
+};
 
 /// How long a host may take to accept a connection: longer than the retransmissions that a lost packet costs.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many redirects one request follows. One is what a slash too many costs; a server that has more goes in circles.
 const MAX_REDIRECTS: usize = 5;
@@ -44,10 +47,10 @@ const MAX_REDIRECTS: usize = 5;
 #[must_use = "a builder does nothing until it connects"]
 pub struct TaskClientBuilder {
     name: Implementation,
-    answering: Answering,
+    input_support: InputSupport,
     observer: Observer,
     pacing: Pacing,
-    clock: Arc<dyn Clock>,
+    clock: Clock,
     token: Option<String>,
     headers: HashMap<HeaderName, HeaderValue>,
     lifecycle: ClientLifecycleMode,
@@ -58,7 +61,7 @@ impl std::fmt::Debug for TaskClientBuilder {
     // Neither the token nor the headers, which are secrets as often as not.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TaskClientBuilder")
-            .field("answering", &self.answering)
+            .field("input_support", &self.input_support)
             .field("pacing", &self.pacing)
             .finish_non_exhaustive()
     }
@@ -68,10 +71,10 @@ impl Default for TaskClientBuilder {
     fn default() -> Self {
         Self {
             name: Implementation::new("mcp-tasks", env!("CARGO_PKG_VERSION")),
-            answering: Answering::nothing(),
+            input_support: InputSupport::none(),
             observer: Observer::default(),
             pacing: Pacing::default(),
-            clock: Arc::new(SystemClock::new()),
+            clock: Clock::default(),
             token: None,
             headers: HashMap::new(),
             lifecycle: ClientLifecycleMode::Auto {
@@ -94,7 +97,7 @@ impl TaskClientBuilder {
     /// Who answers what servers ask. The client declares what the handler [answers](InputHandler::kinds), and nothing
     /// without a handler.
     pub fn input(mut self, handler: impl InputHandler) -> Self {
-        self.answering = Answering::with(handler);
+        self.input_support = InputSupport::new(handler);
         self
     }
 
@@ -110,9 +113,10 @@ impl TaskClientBuilder {
         self
     }
 
-    /// By which clock the time of tasks is over. The system's unless set.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+    /// The clock that tells whether the time of a task is over: `now` gives the present instant. The system's clock unless
+    /// set.
+    pub fn clock(mut self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(now);
         self
     }
 
@@ -151,14 +155,14 @@ impl TaskClientBuilder {
     /// [`Protocol`](ClientError::Protocol) if it does not speak MCP.
     pub async fn connect_http(self, url: &str) -> Result<TaskClient, ClientError> {
         let client = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(redirects())
             .user_agent(concat!("mcp-tasks/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| unreachable(format!("no HTTP client can be made: {}", causes(&error))))?;
-        let transport = wire::transport(client, url, self.token.as_deref(), self.headers.clone());
+        let transport = wire::http_transport(client, url, self.token.as_deref(), self.headers.clone());
         let started = self.start(transport, Some(without_secrets(url)), true).await;
-        started.map_err(|error| with_a_path(error, url))
+        started.map_err(|error| suggest_path(error, url))
     }
 
     /// Starts a server as a child process and connects to its standard streams. It is ended with the client.
@@ -170,10 +174,10 @@ impl TaskClientBuilder {
     /// output [in time](Self::connect_timeout), and [`Protocol`](ClientError::Protocol) if it does not speak MCP.
     pub async fn connect_command(self, command: Command) -> Result<TaskClient, ClientError> {
         let program = command.as_std().get_program().to_string_lossy().into_owned();
-        let lines =
-            Lines::spawn(command).map_err(|error| unreachable(format!("{program} cannot be started: {error}")))?;
+        let lines = LineTransport::spawn(command)
+            .map_err(|error| unreachable(format!("{program} cannot be started: {error}")))?;
         let started = self.start(lines, None, true).await;
-        started.map_err(|error| of_silent_child(error, &program))
+        started.map_err(|error| mark_silent_child(error, &program))
     }
 
     /// Connects over a pair of streams, one message a line, as on standard streams.
@@ -186,7 +190,7 @@ impl TaskClientBuilder {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        self.start(Lines::new(reader, writer), None, true).await
+        self.start(LineTransport::new(reader, writer), None, true).await
     }
 
     /// Connects over a transport of rmcp's.
@@ -217,48 +221,48 @@ impl TaskClientBuilder {
         self,
         transport: T,
         endpoint: Option<String>,
-        is_whole: bool,
+        is_verbatim: bool,
     ) -> Result<TaskClient, ClientError>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let capabilities = serde_json::from_value(self.answering.capabilities(true))
+        let capabilities = serde_json::from_value(self.input_support.capabilities(true))
             .map_err(|error| ClientError::protocol(error.to_string()))?;
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(ProgressRoutes::default());
         let config = ClientConfig::new(capabilities, self.name.clone());
-        let local = Local::new(self.answering.clone(), config, progress.clone());
-        let transport = Handshake(transport.into_transport());
+        let local = ConnectionHandler::new(self.input_support.clone(), config, progress.clone());
+        let transport = LegacyHandshake(transport.into_transport());
         let connecting = serve_client_with_lifecycle(local, transport, self.lifecycle.clone());
         let service = tokio::time::timeout(self.connect_timeout, connecting)
             .await
             .map_err(|_| unreachable(format!("the server did not answer within {:?}", self.connect_timeout)))?
-            .map_err(refused_connection)?;
+            .map_err(connect_error)?;
         let peer = service.peer().clone();
-        Ok(self.finish(peer, progress, Some(service), endpoint, is_whole))
+        Ok(self.finish(peer, progress, Some(service), endpoint, is_verbatim))
     }
 
     fn finish(
         self,
         peer: Peer<RoleClient>,
-        progress: Arc<Progress>,
+        progress: Arc<ProgressRoutes>,
         service: Option<super::Service>,
         endpoint: Option<String>,
-        is_whole: bool,
+        is_verbatim: bool,
     ) -> TaskClient {
-        let has_tasks = is_modern(&peer);
+        let has_tasks = declares_per_request(&peer);
         TaskClient {
-            inner: Arc::new(Inner {
+            connection: Arc::new(Connection {
                 peer,
                 progress,
                 service: Mutex::new(service),
-                capabilities: self.answering.capabilities(has_tasks),
-                answering: self.answering,
+                capabilities: self.input_support.capabilities(has_tasks),
+                input_support: self.input_support,
                 pacing: self.pacing,
                 clock: self.clock,
                 endpoint,
-                is_whole,
-                never_tells: AtomicBool::new(false),
+                is_verbatim,
+                subscriptions_unsupported: AtomicBool::new(false),
             }),
             observer: self.observer,
         }
@@ -277,7 +281,7 @@ fn unreachable(message: String) -> ClientError {
 }
 
 /// Nothing is at the URL: where the server may be, if the URL has no path.
-fn with_a_path(mut error: ClientError, url: &str) -> ClientError {
+fn suggest_path(mut error: ClientError, url: &str) -> ClientError {
     let Ok(place) = Url::parse(&without_secrets(url)) else {
         return error;
     };
@@ -293,7 +297,7 @@ fn with_a_path(mut error: ClientError, url: &str) -> ClientError {
 }
 
 /// A child was started, and there is no connection: it did not answer, or ended before it did.
-fn of_silent_child(mut error: ClientError, program: &str) -> ClientError {
+fn mark_silent_child(mut error: ClientError, program: &str) -> ClientError {
     if let ClientError::Transport { source, .. } = &mut error {
         let words = format!(": no MCP message came from the standard output of {program}");
         source.message.push_str(&words);
@@ -307,7 +311,7 @@ fn redirects() -> Policy {
         // The others would make a GET of it, which no server of the protocol takes for the same.
         let keeps_the_request = matches!(attempt.status().as_u16(), 307 | 308);
         let asked = attempt.previous();
-        let stays = asked.last().is_some_and(|from| is_same_place(from, attempt.url()));
+        let stays = asked.last().is_some_and(|from| is_same_server(from, attempt.url()));
         match keeps_the_request && stays && asked.len() <= MAX_REDIRECTS {
             true => attempt.follow(),
             false => attempt.stop(),
@@ -316,7 +320,7 @@ fn redirects() -> Policy {
 }
 
 /// Whether what is meant for the one may be sent to the other.
-fn is_same_place(from: &Url, to: &Url) -> bool {
+fn is_same_server(from: &Url, to: &Url) -> bool {
     let is_upgraded = (from.scheme(), to.scheme()) == ("http", "https");
     let has_default_ports = from.port().is_none() && to.port().is_none();
     from.origin() == to.origin() || (is_upgraded && has_default_ports && from.host() == to.host())
@@ -354,7 +358,7 @@ mod tests {
 
     #[test]
     fn redirects_stay_in_one_place() {
-        let same = |from, to| is_same_place(&Url::parse(from).unwrap(), &Url::parse(to).unwrap());
+        let same = |from, to| is_same_server(&Url::parse(from).unwrap(), &Url::parse(to).unwrap());
         assert!(same("https://example.com/mcp", "https://example.com/mcp/"));
         assert!(same("http://example.com/mcp", "https://example.com/mcp"));
         for (from, to) in [

@@ -5,9 +5,9 @@ use std::time::Duration;
 use rmcp::model::ErrorCode;
 use serde_json::{Map, Value};
 
-use super::connection::Limit;
-use super::decode::{self, CallAnswer};
-use super::wire::Whole;
+use super::request::Timeout;
+use super::response::{self, CallResponse};
+use super::wire::Verbatim;
 use super::{ClientError, InputNeeded, InputRequest, SavedTask, TaskClient, TaskEvent, TaskHandle, ToolCall};
 
 /// How many rounds of questions one call may take. Nobody fills in more forms than this; a server may ask for ever.
@@ -26,9 +26,9 @@ pub(super) async fn call(
     params.insert("name".to_owned(), tool.into());
     params.insert("arguments".to_owned(), Value::Object(arguments));
     let mut has_listed = false;
-    let mut pause = client.inner.pacing.floor;
+    let mut pause = client.connection.pacing.floor;
     for _ in 0..MAX_ROUNDS {
-        let answer = match once(client, params.clone()).await {
+        let answer = match send_call(client, params.clone()).await {
             // Arguments that the server wants in headers too are known only from its list of tools.
             Err(ClientError::Refused(error)) if error.code == ErrorCode::HEADER_MISMATCH && !has_listed => {
                 has_listed = true;
@@ -38,11 +38,11 @@ pub(super) async fn call(
             answer => answer?,
         };
         let (requests, state) = match answer {
-            CallAnswer::Complete(result) => return Ok(ToolCall::Immediate(result)),
-            CallAnswer::Task(task) => {
-                let inner = &client.inner;
-                let (server, endpoint) = (inner.server_name(), inner.endpoint.clone());
-                let saved = SavedTask::created(&task, tool, server, endpoint, inner.clock.now());
+            CallResponse::Complete(result) => return Ok(ToolCall::Immediate(result)),
+            CallResponse::Task(task) => {
+                let connection = &client.connection;
+                let (server, endpoint) = (connection.server_name(), connection.endpoint.clone());
+                let saved = SavedTask::created(&task, tool, server, endpoint, connection.clock.now());
                 client.observer.tell(TaskEvent::Created(&saved));
                 client.observer.tell(TaskEvent::Status(&task));
                 return Ok(ToolCall::Deferred(TaskHandle {
@@ -51,7 +51,7 @@ pub(super) async fn call(
                     is_new: true,
                 }));
             }
-            CallAnswer::InputRequired { requests, state } => (requests, state),
+            CallResponse::InputRequired { requests, state } => (requests, state),
         };
         if requests.is_empty() {
             tokio::time::sleep(pause).await;
@@ -69,7 +69,7 @@ pub(super) async fn call(
     )))
 }
 
-async fn once(client: &TaskClient, params: Map<String, Value>) -> Result<CallAnswer, ClientError> {
+async fn send_call(client: &TaskClient, params: Map<String, Value>) -> Result<CallResponse, ClientError> {
     let progress = |report: rmcp::model::ProgressNotificationParam| {
         client.observer.tell(TaskEvent::Progress {
             progress: report.progress,
@@ -77,13 +77,13 @@ async fn once(client: &TaskClient, params: Map<String, Value>) -> Result<CallAns
             message: report.message.as_deref(),
         });
     };
-    let inner = &client.inner;
-    let limit = inner.pacing.call_timeout.map_or(Limit::Never, Limit::Progress);
-    let answer = inner
-        .request("tools/call", params, Whole::default(), limit, progress)
+    let connection = &client.connection;
+    let timeout = connection.pacing.call_timeout.map_or(Timeout::None, Timeout::Idle);
+    let answer = connection
+        .request("tools/call", params, Verbatim::default(), timeout, progress)
         .await
-        .map_err(|error| ClientError::from(error).hinted(&inner.answering))?;
-    Ok(decode::call(answer, inner.has_tasks())?)
+        .map_err(|error| ClientError::from(error).with_handler_hint(&connection.input_support))?;
+    Ok(response::decode_call(answer, connection.has_tasks())?)
 }
 
 /// Every question of a round: the call is repeated with all answers.
@@ -97,8 +97,10 @@ async fn answer_all(client: &TaskClient, requests: Vec<InputRequest>) -> Result<
     };
     let mut answers = Map::new();
     for request in &requests {
-        let answer = client.inner.answering.answer(request);
-        let answer = answer.ok_or_else(|| needed(client.inner.answering.why_not()))?.await;
+        let answer = client.connection.input_support.answer(request);
+        let answer = answer
+            .ok_or_else(|| needed(client.connection.input_support.unsupported_reason()))?
+            .await;
         answers.insert(
             request.key().to_owned(),
             answer.map_err(|error| needed(&error.to_string()))?,

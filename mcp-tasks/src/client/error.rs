@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::input::NO_HANDLER;
 use super::malformed::Malformed;
-use super::{Answering, InputRequest, SavedTask};
-use crate::TaskId;
+use super::{InputRequest, InputSupport, SavedTask};
+use mcp_tasks_core::TaskId;
 
 /// How a call or a task fails for the client.
 ///
@@ -28,7 +28,7 @@ pub enum ClientError {
     /// where that says more.
     #[error(
         "the task {id} has failed: {} ({}){}",
-        telling(.error, .status_message.as_deref()),
+        failure_message(.error, .status_message.as_deref()),
         .error.code.0,
         Hint(.hint)
     )]
@@ -119,7 +119,7 @@ impl ClientError {
     }
 
     /// Says which task was waited for, where the error does not say so by itself.
-    pub(super) fn of_task(mut self, saved: &SavedTask) -> Self {
+    pub(super) fn with_task(mut self, saved: &SavedTask) -> Self {
         if let Self::Transport { task, .. } | Self::Protocol { task, .. } = &mut self {
             *task = Some(Box::new(saved.clone()));
         }
@@ -138,8 +138,8 @@ impl ClientError {
         }
     }
 
-    /// Says how to give the client a handler, where that is what a question needs. `answering` is what the client has.
-    pub(super) fn hinted(mut self, answering: &Answering) -> Self {
+    /// Says how to give the client a handler, where that is what a question needs. `input_support` says what the client has.
+    pub(super) fn with_handler_hint(mut self, input_support: &InputSupport) -> Self {
         let (required, hint) = match &mut self {
             Self::MissingCapability { required, hint, .. } => (Some(&*required), hint),
             Self::Failed { error, hint, .. } => (required(error), hint),
@@ -150,7 +150,7 @@ impl ClientError {
                 .iter()
                 .any(|capability| required.get(capability).is_some())
         });
-        if asks && !answering.has_handler() {
+        if asks && !input_support.has_handler() {
             *hint = Some(NO_HANDLER);
         }
         self
@@ -167,10 +167,10 @@ fn required(error: &ErrorData) -> Option<&Value> {
 
 /// The words for a task's error: the status message where the error's own says less, such as no more than what its code
 /// means.
-fn telling<'a>(error: &'a ErrorData, status_message: Option<&'a str>) -> &'a str {
+fn failure_message<'a>(error: &'a ErrorData, status_message: Option<&'a str>) -> &'a str {
     let message = error.message.trim();
     match status_message.map(str::trim) {
-        Some(status) if !status.is_empty() && (is_generic(message) || goes_on(status, message)) => status,
+        Some(status) if !status.is_empty() && (is_generic(message) || extends(status, message)) => status,
         _ => message,
     }
 }
@@ -192,7 +192,7 @@ fn is_generic(message: &str) -> bool {
 }
 
 /// Whether a status message is an error's message with more behind it.
-fn goes_on(status: &str, message: &str) -> bool {
+fn extends(status: &str, message: &str) -> bool {
     status
         .strip_prefix(message)
         .is_some_and(|more| !more.starts_with(char::is_alphanumeric))
@@ -301,7 +301,12 @@ mod tests {
         let told = |required: Value| {
             let data = json!({"requiredCapabilities": required});
             let error = ErrorData::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, "no", Some(data));
-            let hinted = |error: ClientError| error.hinted(&Answering::nothing()).to_string().contains(NO_HANDLER);
+            let hinted = |error: ClientError| {
+                error
+                    .with_handler_hint(&InputSupport::none())
+                    .to_string()
+                    .contains(NO_HANDLER)
+            };
             let failed = ClientError::Failed {
                 id: TaskId::new("t1"),
                 error: Box::new(error.clone()),

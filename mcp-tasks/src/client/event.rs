@@ -14,7 +14,7 @@ pub enum TaskEvent<'a> {
     Created(&'a SavedTask),
     /// What has to be remembered of the task has changed: keep it again. It comes after a question was answered and
     /// before the answer is sent, so that a program that dies in between asks nobody twice.
-    Saved(&'a SavedTask),
+    Checkpoint(&'a SavedTask),
     /// The server said something new about the task.
     Status(&'a DetailedTask),
     /// Progress of a call that is no task.

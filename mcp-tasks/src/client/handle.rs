@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::wait::Wait;
 use super::{ClientError, DetailedTask, SavedTask, TaskClient, ToolResult};
-use crate::TaskId;
+use mcp_tasks_core::TaskId;
 
 /// What a call became.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl TaskHandle {
     /// Whether the task's time is over. The server may know better: [`get`](Self::get) asks it.
     #[must_use]
     pub fn is_past_due(&self) -> bool {
-        self.saved.is_past_due(self.client.inner.clock.now())
+        self.saved.is_past_due(self.client.connection.clock.now())
     }
 
     /// Waits for the task's result, and sees to everything on the way: looks at it as often as the server wants, or is told
@@ -78,13 +78,18 @@ impl TaskHandle {
     /// Whoever stops waiting leaves the task as it is; answers that were given are in the handle. A question that is being
     /// asked is dropped and asked again by the next wait.
     pub async fn wait(&mut self) -> Result<ToolResult, ClientError> {
-        let pacing = &self.client.inner.pacing;
-        let first_look = match std::mem::take(&mut self.is_new) {
+        let pacing = &self.client.connection.pacing;
+        let first_poll = match std::mem::take(&mut self.is_new) {
             // A first look that comes later than the server wants to be asked would be none.
-            true => pacing.first_look.min(pacing.interval(self.saved.poll_interval())),
+            true => pacing.first_poll.min(pacing.interval(self.saved.poll_interval())),
             false => std::time::Duration::ZERO,
         };
-        let wait = Wait::new(&self.client.inner, &self.client.observer, &mut self.saved, first_look);
+        let wait = Wait::new(
+            &self.client.connection,
+            &self.client.observer,
+            &mut self.saved,
+            first_poll,
+        );
         wait.run().await
     }
 
@@ -93,15 +98,15 @@ impl TaskHandle {
     /// # Errors
     /// As [`TaskClient::get`]; [`Expired`](ClientError::Expired) if it is gone because its time is over.
     pub async fn get(&mut self) -> Result<DetailedTask, ClientError> {
-        match self.client.inner.get(&self.id()).await {
+        match self.client.connection.get(&self.id()).await {
             Ok(task) => {
-                self.saved.note(&task);
+                self.saved.update_times(&task);
                 Ok(task)
             }
             Err(ClientError::UnknownTask(_)) if self.is_past_due() => {
                 Err(ClientError::Expired(Box::new(self.saved.clone())))
             }
-            Err(error) => Err(error.of_task(&self.saved)),
+            Err(error) => Err(error.with_task(&self.saved)),
         }
     }
 
@@ -122,10 +127,10 @@ impl TaskHandle {
                 self.id()
             ))
         })?;
-        self.saved.keep(request, response.clone());
+        self.saved.record_answer(request, response.clone());
         let answers = serde_json::Map::from_iter([(key.to_owned(), response)]);
-        self.client.inner.update(&self.id(), answers).await?;
-        self.saved.acknowledged([key.to_owned()].iter());
+        self.client.connection.update(&self.id(), answers).await?;
+        self.saved.mark_acknowledged([key.to_owned()].iter());
         Ok(())
     }
 
@@ -135,7 +140,7 @@ impl TaskHandle {
     /// # Errors
     /// As [`TaskClient::cancel`].
     pub async fn cancel(&self) -> Result<(), ClientError> {
-        self.client.inner.cancel(&self.id()).await
+        self.client.connection.cancel(&self.id()).await
     }
 }
 

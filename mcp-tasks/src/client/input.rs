@@ -7,8 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use crate::Elicited;
-use crate::context::InputKind;
+use mcp_tasks_core::{Elicited, InputKind};
 
 /// One thing a server asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -255,26 +254,26 @@ pub(super) const NO_HANDLER: &str =
 
 /// The handler of a client, and what it can do.
 #[derive(Clone)]
-pub(super) struct Answering {
+pub(super) struct InputSupport {
     handler: Option<Arc<dyn DynHandler>>,
     kinds: Vec<InputKind>,
 }
 
-impl fmt::Debug for Answering {
+impl fmt::Debug for InputSupport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Answering").field(&self.kinds).finish()
+        f.debug_tuple("InputSupport").field(&self.kinds).finish()
     }
 }
 
-impl Answering {
-    pub(super) const fn nothing() -> Self {
+impl InputSupport {
+    pub(super) const fn none() -> Self {
         Self {
             handler: None,
             kinds: Vec::new(),
         }
     }
 
-    pub(super) fn with(handler: impl InputHandler) -> Self {
+    pub(super) fn new(handler: impl InputHandler) -> Self {
         let kinds = handler.kinds();
         Self {
             handler: Some(Arc::new(handler)),
@@ -311,7 +310,7 @@ impl Answering {
     }
 
     /// Why a question has no answer that [`answer`](Self::answer) has none for.
-    pub(super) const fn why_not(&self) -> &'static str {
+    pub(super) const fn unsupported_reason(&self) -> &'static str {
         match self.has_handler() {
             true => "the client's input handler does not answer this kind",
             false => NO_HANDLER,

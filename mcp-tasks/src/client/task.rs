@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use super::malformed::Malformed;
 use super::{InputRequest, ToolResult};
-use crate::TaskId;
-use crate::host::Timestamp;
+use mcp_tasks_core::{TaskId, Timestamp};
 
 /// Where a task is in its life, with what belongs to it there.
 ///
@@ -183,33 +182,18 @@ fn error(raw: &Map<String, Value>) -> ErrorData {
 
 /// An instant of RFC 3339, with any number of decimals and any offset.
 fn instant(raw: &Map<String, Value>, member: &str) -> Option<Timestamp> {
-    let text = raw.get(member)?.as_str();
-    let instant = text.and_then(parse_instant);
-    match instant {
-        None => tracing::debug!(member, value = ?raw.get(member), "the server sent an instant that cannot be read"),
-        Some(read) if text != Some(read.to_string().as_str()) => {
-            tracing::trace!(member, value = ?text, %read, "an instant was cut to milliseconds");
-        }
-        Some(_) => {}
+    let value = raw.get(member)?;
+    let instant = value.as_str().and_then(parse_instant);
+    if instant.is_none() {
+        tracing::debug!(member, %value, "the server sent an instant that cannot be read");
     }
     instant
 }
 
+/// Cut to whole milliseconds; an instant before 1970 cannot be held.
 fn parse_instant(text: &str) -> Option<Timestamp> {
-    if let Ok(instant) = text.parse() {
-        return Some(instant);
-    }
-    // `2026-07-28T02:00:00.5+02:00`; what is left of it is ASCII or does not parse.
-    let at = text.len().checked_sub(6)?;
-    let (local, offset) = (text.get(..at)?, text.get(at..)?);
-    let (hours, minutes) = offset.get(1..)?.split_once(':')?;
-    let offset_millis = (hours.parse::<u64>().ok()? * 60 + minutes.parse::<u64>().ok()?) * 60_000;
-    let local = format!("{local}Z").parse::<Timestamp>().ok()?.as_millis();
-    match offset.as_bytes().first()? {
-        b'+' => Some(Timestamp::from_millis(local.saturating_sub(offset_millis))),
-        b'-' => Some(Timestamp::from_millis(local.saturating_add(offset_millis))),
-        _ => None,
-    }
+    let instant: jiff::Timestamp = text.parse().ok()?;
+    u64::try_from(instant.as_millisecond()).ok().map(Timestamp::from_millis)
 }
 
 /// A number of milliseconds, which some servers write as `500.0`. What makes no sense is as if it were not there.

@@ -1,6 +1,6 @@
 //! From a task to its result.
 
-mod trouble;
+mod retry;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,90 +10,90 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
-use self::trouble::Trouble;
-use super::listen::{Listener, Told};
-use super::pace::after;
+use self::retry::RetryState;
+use super::pacing::deadline_after;
+use super::subscription::{Subscription, SubscriptionEvent};
 use super::wire::MAX_MESSAGE;
 use super::{
-    ClientError, DetailedTask, Inner, InputError, InputNeeded, InputRequest, Observer, SavedTask, TaskEvent, TaskState,
-    ToolResult,
+    ClientError, Connection, DetailedTask, InputError, InputNeeded, InputRequest, Observer, SavedTask, TaskEvent,
+    TaskState, ToolResult,
 };
 
 /// How often a task is looked at while the server tells of it: a notification can be lost, a task must not be.
-const SAFETY_LOOK: Duration = Duration::from_secs(30);
+const SUBSCRIBED_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How often a subscription is opened in one wait. A server that ends every one of them is asked instead.
 const MAX_SUBSCRIPTIONS: u32 = 5;
 
 /// How often a task shows a question after its answer was acknowledged, before the answer is sent once more. Servers
 /// that take an answer in later than they acknowledge it do so within a look or two.
-const LOOKS_BEFORE_RESENDING: u32 = 3;
+const POLLS_BEFORE_RESENDING: u32 = 3;
 
 /// How often an answer is sent again; each time twice as many looks go by.
 const MAX_RESENDINGS: u32 = 4;
 
 /// How much a task may ask in all, in bytes: as much as one message may have, and some ten thousand ordinary questions. What
 /// was asked is kept, so that nothing is asked twice, and a server may ask for ever.
-const MAX_ASKED: usize = MAX_MESSAGE;
+const MAX_RECORDED_REQUESTS: usize = MAX_MESSAGE;
 
 /// How far behind the end of its time a task that shows no change is given up: clocks differ, and sweeps are late.
-const GRACE: Duration = Duration::from_secs(300);
+const EXPIRY_GRACE: Duration = Duration::from_secs(300);
 
-type Looking = BoxFuture<'static, Result<Box<DetailedTask>, ClientError>>;
-type Asking = BoxFuture<'static, Result<Value, InputError>>;
+type PollFuture = BoxFuture<'static, Result<Box<DetailedTask>, ClientError>>;
+type AnswerFuture = BoxFuture<'static, Result<Value, InputError>>;
 
 /// What happens next to a task that is waited for.
 enum Next {
-    Looked(Result<Box<DetailedTask>, ClientError>),
-    Told(Told),
+    Polled(Result<Box<DetailedTask>, ClientError>),
+    Subscription(SubscriptionEvent),
     Answered(Result<Value, InputError>),
-    Time,
+    PollDue,
 }
 
 /// One wait.
 pub(super) struct Wait<'a> {
-    client: &'a Arc<Inner>,
+    client: &'a Arc<Connection>,
     observer: &'a Observer,
     saved: &'a mut SavedTask,
-    looking: Option<Looking>,
-    next_look: Instant,
-    listener: Option<Listener>,
-    is_told: bool,
+    polling: Option<PollFuture>,
+    next_poll: Instant,
+    subscription: Option<Subscription>,
+    is_subscribed: bool,
     subscriptions: u32,
-    asking: Option<(InputRequest, Asking)>,
-    shown: Vec<InputRequest>,
-    has_looked: bool,
+    asking: Option<(InputRequest, AnswerFuture)>,
+    open_requests: Vec<InputRequest>,
+    has_polled: bool,
     /// Looks since answers were sent, and how often they were sent again.
-    stale_looks: u32,
+    stale_polls: u32,
     resendings: u32,
-    trouble: Option<Trouble>,
-    sending_trouble: Option<Trouble>,
+    poll_retries: Option<RetryState>,
+    send_retries: Option<RetryState>,
     last: Option<DetailedTask>,
 }
 
 impl<'a> Wait<'a> {
     pub(super) fn new(
-        client: &'a Arc<Inner>,
+        client: &'a Arc<Connection>,
         observer: &'a Observer,
         saved: &'a mut SavedTask,
-        first_look: Duration,
+        first_poll: Duration,
     ) -> Self {
         Self {
             client,
             observer,
             saved,
-            looking: None,
-            next_look: after(Instant::now(), first_look),
-            listener: None,
-            is_told: false,
+            polling: None,
+            next_poll: deadline_after(Instant::now(), first_poll),
+            subscription: None,
+            is_subscribed: false,
             subscriptions: 0,
             asking: None,
-            shown: Vec::new(),
-            has_looked: false,
-            stale_looks: 0,
+            open_requests: Vec::new(),
+            has_polled: false,
+            stale_polls: 0,
             resendings: 0,
-            trouble: None,
-            sending_trouble: None,
+            poll_retries: None,
+            send_retries: None,
             last: None,
         }
     }
@@ -102,37 +102,39 @@ impl<'a> Wait<'a> {
     pub(super) async fn run(mut self) -> Result<ToolResult, ClientError> {
         loop {
             let outcome = match self.next().await {
-                Next::Time => {
+                Next::PollDue => {
                     let (client, id) = (self.client.clone(), self.saved.id());
-                    self.looking = Some(Box::pin(async move { client.get(&id).await.map(Box::new) }));
+                    self.polling = Some(Box::pin(async move { client.get(&id).await.map(Box::new) }));
                     None
                 }
-                Next::Looked(Ok(task)) => {
-                    self.trouble = None;
-                    self.has_looked = true;
+                Next::Polled(Ok(task)) => {
+                    self.poll_retries = None;
+                    self.has_polled = true;
                     self.observe(*task).await?
                 }
-                Next::Looked(Err(error)) => {
+                Next::Polled(Err(error)) => {
                     self.retry(error, false)?;
                     None
                 }
-                Next::Told(Told::Task(task)) => self.observe(*task).await?,
-                Next::Told(Told::Granted) => {
-                    self.is_told = true;
+                Next::Subscription(SubscriptionEvent::Task(task)) => self.observe(*task).await?,
+                Next::Subscription(SubscriptionEvent::Acknowledged) => {
+                    self.is_subscribed = true;
                     // What changed before the subscription was there.
-                    self.next_look = Instant::now();
+                    self.next_poll = Instant::now();
                     None
                 }
-                Next::Told(Told::Refused) => {
-                    self.listener = None;
+                Next::Subscription(SubscriptionEvent::Refused) => {
+                    self.subscription = None;
                     self.subscriptions = MAX_SUBSCRIPTIONS;
                     None
                 }
-                Next::Told(Told::Ended) => {
-                    self.listener = None;
-                    self.is_told = false;
+                Next::Subscription(SubscriptionEvent::Ended) => {
+                    self.subscription = None;
+                    self.is_subscribed = false;
                     // What changed since it last told.
-                    self.next_look = self.next_look.min(after(Instant::now(), self.client.pacing.floor));
+                    self.next_poll = self
+                        .next_poll
+                        .min(deadline_after(Instant::now(), self.client.pacing.floor));
                     None
                 }
                 Next::Answered(answer) => {
@@ -148,20 +150,20 @@ impl<'a> Wait<'a> {
 
     async fn next(&mut self) -> Next {
         let Self {
-            looking,
-            next_look,
-            listener,
+            polling,
+            next_poll,
+            subscription,
             asking,
             ..
         } = self;
         let next = tokio::select! {
             answer = async { (&mut asking.as_mut().expect("it is asked").1).await }, if asking.is_some() => Next::Answered(answer),
-            task = async { looking.as_mut().expect("it is looked at").await }, if looking.is_some() => Next::Looked(task),
-            told = async { listener.as_mut().expect("it is listened to").next().await }, if listener.is_some() => Next::Told(told),
-            () = sleep_until(*next_look), if looking.is_none() => Next::Time,
+            task = async { polling.as_mut().expect("it is looked at").await }, if polling.is_some() => Next::Polled(task),
+            event = async { subscription.as_mut().expect("it is listened to").next().await }, if subscription.is_some() => Next::Subscription(event),
+            () = sleep_until(*next_poll), if polling.is_none() => Next::PollDue,
         };
-        if matches!(next, Next::Looked(_)) {
-            self.looking = None;
+        if matches!(next, Next::Polled(_)) {
+            self.polling = None;
         }
         next
     }
@@ -170,13 +172,13 @@ impl<'a> Wait<'a> {
     fn schedule(&mut self) {
         let interval = self.client.pacing.interval(self.saved.poll_interval());
         // An answer on its way is looked after all the same: a server that drops it tells nothing.
-        let at_rest = self.shown.is_empty() || self.asking.is_some();
-        let interval = if self.is_told && at_rest {
-            interval.max(SAFETY_LOOK)
+        let at_rest = self.open_requests.is_empty() || self.asking.is_some();
+        let interval = if self.is_subscribed && at_rest {
+            interval.max(SUBSCRIBED_POLL_INTERVAL)
         } else {
             interval
         };
-        self.next_look = after(Instant::now(), interval);
+        self.next_poll = deadline_after(Instant::now(), interval);
     }
 
     /// After a request that failed: when to try again, or that it is over.
@@ -186,33 +188,33 @@ impl<'a> Wait<'a> {
             ClientError::UnknownTask(_) if self.saved.is_past_due(self.client.clock.now()) => {
                 return Err(ClientError::Expired(Box::new(self.saved.clone())));
             }
-            _ => return Err(error.of_task(self.saved)),
+            _ => return Err(error.with_task(self.saved)),
         };
         let now = Instant::now();
         let pacing = &self.client.pacing;
         // A look that goes well says nothing about the answers.
-        let trouble = if sending {
-            &mut self.sending_trouble
+        let retries = if sending {
+            &mut self.send_retries
         } else {
-            &mut self.trouble
+            &mut self.poll_retries
         };
-        let trouble = trouble.get_or_insert_with(|| Trouble::new(pacing, now));
-        let asked_for = source.retry_after.unwrap_or_default();
-        let Some(pause) = trouble.pause(pacing, now, asked_for) else {
-            return Err(error.of_task(self.saved));
+        let retries = retries.get_or_insert_with(|| RetryState::new(pacing, now));
+        let retry_after = source.retry_after.unwrap_or_default();
+        let Some(pause) = retries.next_delay(pacing, now, retry_after) else {
+            return Err(error.with_task(self.saved));
         };
         tracing::debug!(%error, ?pause, "a request about a task failed, it is tried again");
         self.observer.tell(TaskEvent::Retrying {
             error: &error,
             after: pause,
         });
-        self.next_look = after(now, pause);
+        self.next_poll = deadline_after(now, pause);
         Ok(())
     }
 
     /// Takes in what the server said of the task.
     async fn observe(&mut self, task: DetailedTask) -> Result<Option<ToolResult>, ClientError> {
-        let mut changed = self.saved.note(&task);
+        let mut changed = self.saved.update_times(&task);
         let moved = self.last.as_ref().is_none_or(|last| {
             (&last.state, &last.status_message, last.ttl) != (&task.state, &task.status_message, task.ttl)
         });
@@ -234,7 +236,7 @@ impl<'a> Wait<'a> {
                     status_message: task.status_message,
                     hint: None,
                 };
-                return Err(failed.hinted(&self.client.answering));
+                return Err(failed.with_handler_hint(&self.client.input_support));
             }
             TaskState::Cancelled => {
                 return Err(ClientError::Cancelled {
@@ -242,88 +244,92 @@ impl<'a> Wait<'a> {
                     status_message: task.status_message,
                 });
             }
-            TaskState::Working => self.shown.clear(),
-            TaskState::InputRequired { requests } => self.shown.clone_from(requests),
+            TaskState::Working => self.open_requests.clear(),
+            TaskState::InputRequired { requests } => self.open_requests.clone_from(requests),
         }
         self.last = Some(task);
-        changed |= self.saved.settle(&self.shown);
+        changed |= self.saved.forget_settled(&self.open_requests);
         if changed {
-            self.observer.tell(TaskEvent::Saved(self.saved));
+            self.observer.tell(TaskEvent::Checkpoint(self.saved));
         }
         // What was told is no look; the next one is when it was.
-        if std::mem::take(&mut self.has_looked) {
+        if std::mem::take(&mut self.has_polled) {
             self.schedule();
-            self.stale_looks += 1;
+            self.stale_polls += 1;
         }
-        self.past_due()?;
-        self.listen();
-        self.ask().await?;
+        self.check_expiry()?;
+        self.subscribe();
+        self.handle_questions().await?;
         Ok(None)
     }
 
     /// A server that shows no end long after the task's time keeps nobody waiting.
-    fn past_due(&self) -> Result<(), ClientError> {
+    fn check_expiry(&self) -> Result<(), ClientError> {
         let now = self.client.clock.now();
         let grace = now
             .as_millis()
-            .saturating_sub(u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX));
-        if self.saved.is_past_due(crate::host::Timestamp::from_millis(grace)) {
+            .saturating_sub(u64::try_from(EXPIRY_GRACE.as_millis()).unwrap_or(u64::MAX));
+        if self.saved.is_past_due(super::Timestamp::from_millis(grace)) {
             return Err(ClientError::Expired(Box::new(self.saved.clone())));
         }
         Ok(())
     }
 
-    fn listen(&mut self) {
-        let may = self.client.can_listen() && !self.client.never_tells.load(Ordering::Relaxed);
-        if may && self.listener.is_none() && self.subscriptions < MAX_SUBSCRIPTIONS {
+    fn subscribe(&mut self) {
+        let may = self.client.can_listen() && !self.client.subscriptions_unsupported.load(Ordering::Relaxed);
+        if may && self.subscription.is_none() && self.subscriptions < MAX_SUBSCRIPTIONS {
             self.subscriptions += 1;
-            self.listener = Some(Listener::open(self.client, &self.saved.id()));
+            self.subscription = Some(Subscription::open(self.client, &self.saved.id()));
         }
     }
 
     /// Sees to the questions that are shown: asks the next one, or sends what was answered.
-    async fn ask(&mut self) -> Result<(), ClientError> {
+    async fn handle_questions(&mut self) -> Result<(), ClientError> {
         if let Some((request, _)) = &self.asking {
-            if self.shown.contains(request) && !self.saved.has_answered(request) {
+            if self.open_requests.contains(request) && !self.saved.has_answered(request) {
                 return Ok(());
             }
             tracing::debug!(key = request.key(), "a question is not open any more");
             self.asking = None;
         }
-        if let Some(request) = self.shown.iter().find(|request| !self.saved.has_answered(request)) {
-            let Some(asking) = self.client.answering.answer(request) else {
-                return Err(self.input_needed(self.client.answering.why_not()));
+        if let Some(request) = self
+            .open_requests
+            .iter()
+            .find(|request| !self.saved.has_answered(request))
+        {
+            let Some(asking) = self.client.input_support.answer(request) else {
+                return Err(self.input_needed(self.client.input_support.unsupported_reason()));
             };
-            if self.saved.size() > MAX_ASKED {
+            if self.saved.recorded_bytes() > MAX_RECORDED_REQUESTS {
                 return Err(self.input_needed("the task has asked more already than is kept of one task"));
             }
             self.asking = Some((request.clone(), asking));
             return Ok(());
         }
-        if self.shown.is_empty() {
-            (self.stale_looks, self.resendings) = (0, 0);
+        if self.open_requests.is_empty() {
+            (self.stale_polls, self.resendings) = (0, 0);
             return Ok(());
         }
-        if !self.saved.to_send(&self.shown, false).is_empty() {
-            self.stale_looks = 0;
+        if !self.saved.unsent_answers(&self.open_requests, false).is_empty() {
+            self.stale_polls = 0;
             return self.send(false).await;
         }
         tracing::debug!("the server still shows what was answered");
-        if self.stale_looks < LOOKS_BEFORE_RESENDING << self.resendings {
+        if self.stale_polls < POLLS_BEFORE_RESENDING << self.resendings {
             return Ok(());
         }
         if self.resendings == MAX_RESENDINGS {
             return Err(self.input_needed("the server acknowledges the answer, and asks all the same"));
         }
         tracing::debug!("the server acknowledged an answer and still shows the question: the answer is sent again");
-        (self.stale_looks, self.resendings) = (0, self.resendings + 1);
+        (self.stale_polls, self.resendings) = (0, self.resendings + 1);
         self.send(true).await
     }
 
     fn input_needed(&self, reason: &str) -> ClientError {
         ClientError::InputNeeded(Box::new(InputNeeded {
             task: Some(self.saved.clone()),
-            requests: self.shown.clone(),
+            requests: self.open_requests.clone(),
             reason: reason.to_owned(),
         }))
     }
@@ -333,15 +339,15 @@ impl<'a> Wait<'a> {
             return Ok(());
         };
         let response = answer.map_err(|error| self.input_needed(&error.to_string()))?;
-        self.saved.keep(&request, response);
+        self.saved.record_answer(&request, response);
         // Before it is sent: who dies now has not asked in vain.
-        self.observer.tell(TaskEvent::Saved(self.saved));
-        self.ask().await
+        self.observer.tell(TaskEvent::Checkpoint(self.saved));
+        self.handle_questions().await
     }
 
     /// Sends what was answered, all at once: a server need not take a part.
     async fn send(&mut self, again: bool) -> Result<(), ClientError> {
-        let answers = self.saved.to_send(&self.shown, again);
+        let answers = self.saved.unsent_answers(&self.open_requests, again);
         if answers.is_empty() {
             // The question was gone, and its answer forgotten; a server that reads old copies shows it for a while.
             return Ok(());
@@ -350,20 +356,20 @@ impl<'a> Wait<'a> {
         let answers: serde_json::Map<String, Value> = answers.into_iter().collect();
         match self.client.update(&self.saved.id(), answers).await {
             Ok(()) => {
-                self.saved.acknowledged(keys.iter());
-                self.observer.tell(TaskEvent::Saved(self.saved));
-                self.sending_trouble = None;
+                self.saved.mark_acknowledged(keys.iter());
+                self.observer.tell(TaskEvent::Checkpoint(self.saved));
+                self.send_retries = None;
                 // What an answer sets going is often done at once.
-                self.next_look = after(Instant::now(), self.client.pacing.first_look);
+                self.next_poll = deadline_after(Instant::now(), self.client.pacing.first_poll);
                 Ok(())
             }
             // Answers can be sent twice, so the next look, which shows the question still, sends them again.
             Err(error @ ClientError::Transport { .. }) => self.retry(error, true),
             // The task may have ended meanwhile, and then that is what there is to say.
             Err(error) => match self.client.get(&self.saved.id()).await {
-                Ok(task) if !task.state.is_terminal() => Err(error.of_task(self.saved)),
+                Ok(task) if !task.state.is_terminal() => Err(error.with_task(self.saved)),
                 Ok(_) => {
-                    self.next_look = Instant::now();
+                    self.next_poll = Instant::now();
                     Ok(())
                 }
                 Err(lost) => self.retry(lost, true),

@@ -5,17 +5,17 @@
 //! them, so that each one is decoded here, by the request it answers. The same goes for notifications of a
 //! `subscriptions/listen`, whose task ids rmcp has no place for.
 
-mod handshake;
 mod http;
+mod legacy_handshake;
 mod lines;
 
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, JsonRpcMessage, RequestId, ServerResult};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-pub(super) use self::handshake::Handshake;
-pub(super) use self::http::transport;
-pub(super) use self::lines::Lines;
+pub(super) use self::http::http_transport;
+pub(super) use self::legacy_handshake::LegacyHandshake;
+pub(super) use self::lines::LineTransport;
 
 /// The most one message may take, as text. rmcp's own clients have the same limit.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -28,21 +28,21 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// What came in for a `subscriptions/listen` so far. Each state of a task is whole, so only the newest one is kept.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Heard {
+pub(super) struct SubscriptionState {
     /// The params of the acknowledgement.
-    pub(super) granted: Option<Value>,
+    pub(super) acknowledged: Option<Value>,
     /// The params of the newest `notifications/tasks`.
     pub(super) task: Option<Value>,
 }
 
 /// Goes along with a request, unseen by the server: what the connection is to do with its answer.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Whole {
+pub(super) struct Verbatim {
     /// Where the notifications of a `subscriptions/listen` go.
-    pub(super) heard: Option<watch::Sender<Heard>>,
+    pub(super) subscription: Option<watch::Sender<SubscriptionState>>,
 }
 
-impl Whole {
+impl Verbatim {
     /// The request's mark and id, if it has a mark.
     fn of(message: &ClientJsonRpcMessage) -> Option<(Self, RequestId)> {
         let JsonRpcMessage::Request(request) = message else {
@@ -56,19 +56,21 @@ impl Whole {
     }
 
     /// Takes a notification that belongs to the request, and says whether it did.
-    fn take(&self, message: &mut Value) -> bool {
-        let Some(heard) = &self.heard else { return false };
+    fn consume_notification(&self, message: &mut Value) -> bool {
+        let Some(subscription) = &self.subscription else {
+            return false;
+        };
         let method = message.get("method").and_then(Value::as_str);
         let acknowledged = method == Some("notifications/subscriptions/acknowledged");
         if !acknowledged && method != Some("notifications/tasks") {
             return false;
         }
         let params = message.get_mut("params").map_or(Value::Null, Value::take);
-        heard.send_modify(|heard| {
+        subscription.send_modify(|subscription| {
             if acknowledged {
-                heard.granted = Some(params);
+                subscription.acknowledged = Some(params);
             } else {
-                heard.task = Some(params);
+                subscription.task = Some(params);
             }
         });
         true

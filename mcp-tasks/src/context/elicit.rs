@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mcp_tasks_core::form::FormSchema;
-use mcp_tasks_core::{ElicitAnswer, InputKind, Json};
+use mcp_tasks_core::{ElicitAnswer, Elicited, InputKind, Json};
 use rmcp::model::{ElicitationSchema, InputRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,32 +15,6 @@ use crate::context::ask::Asking;
 use crate::run::Run;
 use crate::tool::elicit_error::ElicitError;
 use crate::tool::form::{self, ElicitForm};
-
-/// What the user did with a question. All three are answers: none is an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the protocol has three actions, and a body matches all of them"
-)]
-pub enum Elicited<T> {
-    /// Agreed, with the form filled in.
-    Accept(T),
-    /// Said no.
-    Decline,
-    /// Closed the question without an answer.
-    Cancel,
-}
-
-impl<T> Elicited<T> {
-    /// The form, if the user agreed.
-    #[must_use]
-    pub fn accepted(self) -> Option<T> {
-        match self {
-            Self::Accept(form) => Some(form),
-            Self::Decline | Self::Cancel => None,
-        }
-    }
-}
 
 /// A form on the wire. The schema is text, so that its fields stay in the order in which the form has them.
 #[derive(Serialize)]

@@ -38,10 +38,10 @@ const START: Timestamp = Timestamp::from_millis(1_785_196_800_000);
 /// ```
 #[derive(Clone)]
 pub struct TestClock {
-    inner: Arc<Mutex<Inner>>,
+    state: Arc<Mutex<ClockState>>,
 }
 
-struct Inner {
+struct ClockState {
     now: Timestamp,
     waits: Vec<Wait>,
     next_id: u64,
@@ -79,13 +79,13 @@ impl TestClock {
     }
 
     fn starting(now: Timestamp) -> Self {
-        let inner = Inner {
+        let state = ClockState {
             now,
             waits: Vec::new(),
             next_id: 0,
         };
         Self {
-            inner: Arc::new(Mutex::new(inner)),
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
@@ -107,16 +107,16 @@ impl TestClock {
     }
 
     pub(super) fn set_to(&self, now: Timestamp) {
-        let mut inner = self.lock();
-        inner.now = now;
-        let woken: Vec<Waker> = inner
+        let mut state = self.lock();
+        state.now = now;
+        let woken: Vec<Waker> = state
             .waits
             .iter()
             .filter(|wait| wait.until <= now)
             .map(|wait| wait.waker.clone())
             .collect();
         // Not under the lock: a waker may do anything.
-        drop(inner);
+        drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
 
@@ -127,12 +127,12 @@ impl TestClock {
 
     /// How many waits hold a waker that wakes what `waker` wakes.
     pub(super) fn waits_of(&self, waker: &Waker) -> usize {
-        let inner = self.lock();
-        inner.waits.iter().filter(|wait| wait.waker.will_wake(waker)).count()
+        let state = self.lock();
+        state.waits.iter().filter(|wait| wait.waker.will_wake(waker)).count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ClockState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,10 +142,10 @@ impl Clock for TestClock {
     }
 
     fn timer(&self, at: Timestamp) -> Timer {
-        let mut inner = self.lock();
-        inner.next_id += 1;
+        let mut state = self.lock();
+        state.next_id += 1;
         Box::pin(Waiting {
-            id: inner.next_id,
+            id: state.next_id,
             until: at,
             clock: self.clone(),
         })
@@ -162,12 +162,12 @@ impl Future for Waiting {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut inner = self.clock.lock();
-        inner.waits.retain(|wait| wait.id != self.id);
-        if inner.now >= self.until {
+        let mut state = self.clock.lock();
+        state.waits.retain(|wait| wait.id != self.id);
+        if state.now >= self.until {
             return Poll::Ready(());
         }
-        inner.waits.push(Wait {
+        state.waits.push(Wait {
             id: self.id,
             until: self.until,
             waker: cx.waker().clone(),

@@ -21,7 +21,7 @@ pub enum TestFailure {
     #[error(
         "the tool asks {question} and the test has no answer; give it one, with `.answer({:?}, ..)` for example{}",
         question.key(),
-        Unused(unused)
+        UnusedAnswersText(unused)
     )]
     #[non_exhaustive]
     Unanswered {
@@ -40,7 +40,7 @@ pub enum TestFailure {
     /// The test has answers to questions that were not asked.
     #[error(
         "the tool ended ({ending}) without asking for all of the test's answers{}",
-        Unused(unused)
+        UnusedAnswersText(unused)
     )]
     #[non_exhaustive]
     UnusedAnswers {
@@ -50,7 +50,7 @@ pub enum TestFailure {
         ending: Box<TestEnding>,
     },
     /// The body does not repeat itself: run again, it left the path that its ledger holds.
-    #[error("on run {run} of its body{}: {mismatch}", With(ending.as_deref()))]
+    #[error("on run {run} of its body{}: {mismatch}", EndedWith(ending.as_deref()))]
     #[non_exhaustive]
     Mismatch {
         /// Where and how.
@@ -67,7 +67,7 @@ pub enum TestFailure {
          every time"
     )]
     #[non_exhaustive]
-    EndsOtherwise {
+    EndsDifferently {
         /// How it ended.
         first: Box<TestEnding>,
         /// How it ended when it was replayed.
@@ -78,7 +78,7 @@ pub enum TestFailure {
         "the step {name:?} was done again although its result was kept; this is a fault in mcp-tasks, please report it"
     )]
     #[non_exhaustive]
-    StepAgain {
+    StepRepeated {
         /// The step's name.
         name: String,
     },
@@ -109,9 +109,9 @@ pub enum TestFailure {
 }
 
 /// How a run ended, in the middle of a sentence.
-struct With<'a>(Option<&'a TestEnding>);
+struct EndedWith<'a>(Option<&'a TestEnding>);
 
-impl fmt::Display for With<'_> {
+impl fmt::Display for EndedWith<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(ending) => write!(f, ", which ended with {ending}"),
@@ -121,9 +121,9 @@ impl fmt::Display for With<'_> {
 }
 
 /// The end of a sentence about answers that were not used.
-struct Unused<'a>(&'a [String]);
+struct UnusedAnswersText<'a>(&'a [String]);
 
-impl fmt::Display for Unused<'_> {
+impl fmt::Display for UnusedAnswersText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             [] => Ok(()),

@@ -46,7 +46,7 @@ fn text_of(result: &CallToolResult) -> String {
 pub struct TestStep {
     pub(super) name: String,
     pub(super) calls: u32,
-    pub(super) kept: bool,
+    pub(super) recorded: bool,
 }
 
 impl TestStep {
@@ -65,8 +65,8 @@ impl TestStep {
 
     /// Whether its result was kept; not if it lost a race.
     #[must_use]
-    pub const fn is_kept(&self) -> bool {
-        self.kept
+    pub const fn is_recorded(&self) -> bool {
+        self.recorded
     }
 }
 

@@ -75,10 +75,10 @@ impl fmt::Display for TestQuestion {
 
 /// What the client of a test does with a question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TestAnswer(Kind);
+pub struct TestAnswer(Reply);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum Reply {
     Accept(Value),
     Decline,
     Cancel,
@@ -94,38 +94,38 @@ impl TestAnswer {
     #[track_caller]
     #[must_use]
     pub fn accept(content: impl Serialize) -> Self {
-        Self(Kind::Accept(to_value(content)))
+        Self(Reply::Accept(to_value(content)))
     }
 
     /// Says no.
     #[must_use]
     pub const fn decline() -> Self {
-        Self(Kind::Decline)
+        Self(Reply::Decline)
     }
 
     /// Closes the question.
     #[must_use]
     pub const fn cancel() -> Self {
-        Self(Kind::Cancel)
+        Self(Reply::Cancel)
     }
 
     /// Answers with an error, as clients with sessions (2025-11-25) can; the tool gets
     /// [`ElicitError::Client`](crate::ElicitError::Client).
     #[must_use]
     pub fn error(detail: impl Into<String>) -> Self {
-        Self(Kind::Error(detail.into()))
+        Self(Reply::Error(detail.into()))
     }
 
     /// The entry of `inputResponses`, or the words of the client's error.
     pub(super) fn to_response(&self, kind: InputKind) -> Result<Json, String> {
         let response = match &self.0 {
-            Kind::Error(detail) => return Err(detail.clone()),
-            Kind::Accept(content) if matches!(kind, InputKind::Form | InputKind::Url) => {
+            Reply::Error(detail) => return Err(detail.clone()),
+            Reply::Accept(content) if matches!(kind, InputKind::Form | InputKind::Url) => {
                 json!({"action": "accept", "content": content})
             }
-            Kind::Accept(whole) => whole.clone(),
-            Kind::Decline => json!({"action": "decline"}),
-            Kind::Cancel => json!({"action": "cancel"}),
+            Reply::Accept(whole) => whole.clone(),
+            Reply::Decline => json!({"action": "decline"}),
+            Reply::Cancel => json!({"action": "cancel"}),
         };
         Ok(super::json_of(&response))
     }
@@ -144,17 +144,17 @@ pub(super) fn to_value(value: impl Serialize) -> Value {
 pub(super) struct Script {
     keyed: BTreeMap<String, VecDeque<TestAnswer>>,
     next: VecDeque<TestAnswer>,
-    rest: Option<Rest>,
+    fallback: Option<Fallback>,
 }
 
-type Rest = Arc<dyn Fn(&TestQuestion) -> Option<TestAnswer> + Send + Sync>;
+type Fallback = Arc<dyn Fn(&TestQuestion) -> Option<TestAnswer> + Send + Sync>;
 
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Script")
             .field("keyed", &self.keyed)
             .field("next", &self.next)
-            .field("rest", &self.rest.is_some())
+            .field("fallback", &self.fallback.is_some())
             .finish()
     }
 }
@@ -168,8 +168,8 @@ impl Script {
         self.next.push_back(answer);
     }
 
-    pub(super) fn set_rest(&mut self, rest: Rest) {
-        self.rest = Some(rest);
+    pub(super) fn set_fallback(&mut self, fallback: Fallback) {
+        self.fallback = Some(fallback);
     }
 
     /// The answer to `question`: by its very key, by its first one, the next without a key, by what answers the rest.
@@ -179,8 +179,8 @@ impl Script {
                 return Some(answer);
             }
         }
-        let rest = || self.rest.as_ref().and_then(|rest| rest(question));
-        self.next.pop_front().or_else(rest)
+        let fallback = || self.fallback.as_ref().and_then(|fallback| fallback(question));
+        self.next.pop_front().or_else(fallback)
     }
 
     /// The answers that nothing was asked for, in words.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::script::{Script, to_value};
-use super::session::Session;
+use super::test_run::TestRun;
 use super::{TestAnswer, TestClock, TestFailure, TestOutcome, TestQuestion};
 use crate::Caller;
 use crate::config::{Config, ConfigBuilder};
@@ -206,7 +206,7 @@ impl TestTool {
 
     /// Answers what nothing else answers; `None` is no answer, which fails the test. It may be asked for nothing.
     pub fn reply_with(mut self, answer: impl Fn(&TestQuestion) -> Option<TestAnswer> + Send + Sync + 'static) -> Self {
-        self.script.set_rest(Arc::new(answer));
+        self.script.set_fallback(Arc::new(answer));
         self
     }
 
@@ -252,6 +252,6 @@ impl TestTool {
     /// [`TestFailure`] when there is no outcome, as tool or script are wrong. A tool that ends with an error of its own has
     /// an outcome.
     pub async fn try_run(&self) -> Result<TestOutcome, TestFailure> {
-        Session::new(self)?.run().await
+        TestRun::new(self)?.run().await
     }
 }

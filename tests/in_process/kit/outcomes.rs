@@ -70,7 +70,12 @@ async fn a_run_shows_questions_progress_and_steps() {
         assert_eq!(question.schema().unwrap()["properties"]["publish"]["type"], "boolean");
         assert_eq!(outcome.progress(), ["1/2: priced", "2/2"]);
         assert_eq!(outcome.step_names().collect::<Vec<_>>(), ["price", "sell"]);
-        assert!(outcome.steps().iter().all(|step| step.calls() == 1 && step.is_kept()));
+        assert!(
+            outcome
+                .steps()
+                .iter()
+                .all(|step| step.calls() == 1 && step.is_recorded())
+        );
     }
 }
 

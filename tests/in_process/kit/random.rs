@@ -85,7 +85,7 @@ fn check_run(outcome: &TestOutcome, what: &str) {
     }
     for step in outcome.steps() {
         assert!(
-            step.calls() == 1 || !step.is_kept(),
+            step.calls() == 1 || !step.is_recorded(),
             "{what}: {:?} was begun {} times",
             step.name(),
             step.calls()

@@ -215,7 +215,7 @@ impl Book {
 
     fn observe(&self, event: &TaskEvent<'_>) {
         match event {
-            TaskEvent::Created(task) | TaskEvent::Saved(task) => self.keep(task),
+            TaskEvent::Created(task) | TaskEvent::Checkpoint(task) => self.keep(task),
             TaskEvent::Status(task) => {
                 let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
                 let words = match (&task.state, task.status_message.as_deref()) {

@@ -17,7 +17,7 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 
-use super::{MAX_MESSAGE, Whole, response_id, wrap};
+use super::{MAX_MESSAGE, Verbatim, response_id, wrap};
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Result<T> = std::result::Result<T, StreamableHttpError<reqwest::Error>>;
@@ -31,28 +31,28 @@ const MIN_RETRY: u64 = 1000;
 
 /// The HTTP client.
 #[derive(Debug, Clone)]
-pub(in crate::client) struct Http(reqwest::Client);
+pub(in crate::client) struct HttpClient(reqwest::Client);
 
 /// A connection to `url`.
-pub(in crate::client) fn transport(
+pub(in crate::client) fn http_transport(
     client: reqwest::Client,
     url: &str,
     token: Option<&str>,
     headers: Headers,
-) -> StreamableHttpClientTransport<Http> {
+) -> StreamableHttpClientTransport<HttpClient> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.auth_header = token.map(str::to_owned);
     config.custom_headers = headers;
     config.max_json_response_size = MAX_MESSAGE;
     config.max_sse_event_size = MAX_MESSAGE;
-    StreamableHttpClientTransport::with_client(Http(client), config)
+    StreamableHttpClientTransport::with_client(HttpClient(client), config)
 }
 
-impl Http {
-    async fn post_whole(
+impl HttpClient {
+    async fn post_verbatim(
         &self,
         request: reqwest::RequestBuilder,
-        mark: Whole,
+        mark: Verbatim,
         id: RequestId,
         in_session: bool,
     ) -> Result<StreamableHttpPostResponse> {
@@ -98,7 +98,10 @@ impl Http {
             Some("text/event-stream") if status.is_success() => {
                 let body = response.bytes_stream().map_err(reqwest::Error::without_url);
                 let events = events(body, mark, id);
-                Ok(StreamableHttpPostResponse::Sse(calm(events, in_session), None))
+                Ok(StreamableHttpPostResponse::Sse(
+                    limit_reconnects(events, in_session),
+                    None,
+                ))
             }
             _ if !status.is_success() => Err(refused.into()),
             other => Err(StreamableHttpError::UnexpectedContentType(other.map(str::to_owned))),
@@ -159,20 +162,20 @@ fn message(body: &[u8], id: &RequestId) -> Result<ServerJsonRpcMessage> {
 /// The events of a response to our request, with its result wrapped and its notifications taken out.
 fn events<E>(
     body: impl Stream<Item = std::result::Result<Bytes, E>> + Send + 'static,
-    mark: Whole,
+    mark: Verbatim,
     id: RequestId,
 ) -> Events
 where
     E: std::error::Error + Send + Sync + 'static,
 {
-    let events = SseStream::from_bytes_stream(Bounded::new().over(body));
+    let events = SseStream::from_bytes_stream(EventSizeLimit::new().apply(body));
     let ours = move |mut event: Sse| {
         let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
         let value = event.data.as_deref().filter(|_| is_message);
         let Some(mut value) = value.and_then(|data| serde_json::from_str::<Value>(data).ok()) else {
             return event;
         };
-        if mark.take(&mut value) {
+        if mark.consume_notification(&mut value) {
             event.data = None;
             return event;
         }
@@ -200,7 +203,7 @@ where
 
 /// Events that cannot make rmcp go on with their stream more often than [`MIN_RETRY`] says, nor at all without a session:
 /// streams of 2026-07-28 cannot be gone on with (Streamable HTTP), whatever their events say.
-fn calm(events: Events, in_session: bool) -> Events {
+fn limit_reconnects(events: Events, in_session: bool) -> Events {
     let calmed = move |mut event: Sse| {
         event.retry = event.retry.map(|retry| retry.max(MIN_RETRY));
         if !in_session {
@@ -213,7 +216,7 @@ fn calm(events: Events, in_session: bool) -> Events {
 
 /// Counts what comes between two empty lines.
 #[derive(Debug, Default)]
-struct Bounded {
+struct EventSizeLimit {
     length: usize,
     line_is_empty: bool,
 }
@@ -227,7 +230,7 @@ enum TooLarge<E: std::error::Error> {
     Event,
 }
 
-impl Bounded {
+impl EventSizeLimit {
     fn new() -> Self {
         Self::default()
     }
@@ -251,7 +254,7 @@ impl Bounded {
         true
     }
 
-    fn over<E>(
+    fn apply<E>(
         mut self,
         body: impl Stream<Item = std::result::Result<Bytes, E>> + Send + 'static,
     ) -> impl Stream<Item = std::result::Result<Bytes, TooLarge<E>>> + Send + 'static
@@ -269,7 +272,7 @@ impl Bounded {
     }
 }
 
-impl StreamableHttpClient for Http {
+impl StreamableHttpClient for HttpClient {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -295,7 +298,7 @@ impl StreamableHttpClient for Http {
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse> {
         let in_session = session.is_some();
-        let Some((mark, id)) = Whole::of(&message) else {
+        let Some((mark, id)) = Verbatim::of(&message) else {
             let answer = self
                 .0
                 .post_message_with_response_limits(uri, message, session, token, headers, limits)
@@ -303,7 +306,7 @@ impl StreamableHttpClient for Http {
             return Ok(match answer {
                 StreamableHttpPostResponse::Sse(events, session) => {
                     let in_session = in_session || session.is_some();
-                    StreamableHttpPostResponse::Sse(calm(events, in_session), session)
+                    StreamableHttpPostResponse::Sse(limit_reconnects(events, in_session), session)
                 }
                 other => other,
             });
@@ -321,7 +324,7 @@ impl StreamableHttpClient for Http {
         if let Some(session) = session {
             request = request.header(SESSION, session.as_ref());
         }
-        self.post_whole(request.json(&message), mark, id, in_session).await
+        self.post_verbatim(request.json(&message), mark, id, in_session).await
     }
 
     async fn delete_session(
@@ -344,7 +347,7 @@ impl StreamableHttpClient for Http {
     ) -> Result<Events> {
         let in_session = session.is_some();
         let events = self.0.get_stream(uri, session, last_event, token, headers).await?;
-        Ok(calm(events, in_session))
+        Ok(limit_reconnects(events, in_session))
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -361,7 +364,7 @@ impl StreamableHttpClient for Http {
             .0
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, max_sse_event_size)
             .await?;
-        Ok(calm(events, in_session))
+        Ok(limit_reconnects(events, in_session))
     }
 }
 
@@ -371,15 +374,15 @@ mod tests {
 
     #[test]
     fn only_an_event_counts_not_the_stream() {
-        let mut bounded = Bounded::new();
+        let mut limit = EventSizeLimit::new();
         let event = [b'x'; 1024];
         for _ in 0..2 * MAX_MESSAGE / 1024 {
-            assert!(bounded.fits(&event));
-            assert!(bounded.fits(b"\r\n\r\n"));
+            assert!(limit.fits(&event));
+            assert!(limit.fits(b"\r\n\r\n"));
         }
         let line = [b'x'; 1023];
         let fitted = (0..2 * MAX_MESSAGE / 1024)
-            .take_while(|_| bounded.fits(&line) && bounded.fits(b"\n"))
+            .take_while(|_| limit.fits(&line) && limit.fits(b"\n"))
             .count();
         assert_eq!(fitted, MAX_MESSAGE / 1024);
     }

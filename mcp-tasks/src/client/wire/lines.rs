@@ -18,22 +18,22 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio_util::codec::{AnyDelimiterCodec, FramedRead};
 
-use super::{MAX_MESSAGE, Whole, response_id, subscription_id, wrap};
+use super::{MAX_MESSAGE, Verbatim, response_id, subscription_id, wrap};
 
 /// How long a server may take to read what is on its way to it before its input is closed; how long a child may take to end
 /// then, and once more after it was asked to. Servers that store something on the way out are done well before; nobody wants
 /// to wait longer for a program to end.
-const FAREWELL: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// SIGTERM, the same number on every Unix.
 #[cfg(unix)]
 const SIGTERM: i32 = 15;
 
 /// Requests whose results are to be left whole.
-type Marked = Arc<Mutex<HashMap<RequestId, Whole>>>;
+type Marked = Arc<Mutex<HashMap<RequestId, Verbatim>>>;
 
 /// A connection on which every line is a message.
-pub(in crate::client) struct Lines<R, W> {
+pub(in crate::client) struct LineTransport<R, W> {
     // Bytes: a line that is no UTF-8 is no message, and no reason to end.
     lines: FramedRead<R, AnyDelimiterCodec>,
     // Messages are sent at the same time, and a line must not be cut by another.
@@ -42,11 +42,11 @@ pub(in crate::client) struct Lines<R, W> {
     /// The `server/discover` that was given up for an `initialize`, because a slow start left it without an answer. The
     /// answer that comes after all is not one to the `initialize`.
     discover: Option<RequestId>,
-    given_up: Option<RequestId>,
+    abandoned_discover: Option<RequestId>,
     child: Option<Box<dyn ChildWrapper>>,
 }
 
-impl<R: AsyncRead + Unpin, W> Lines<R, W> {
+impl<R: AsyncRead + Unpin, W> LineTransport<R, W> {
     pub(in crate::client) fn new(reader: R, writer: W) -> Self {
         Self {
             lines: FramedRead::new(
@@ -56,13 +56,13 @@ impl<R: AsyncRead + Unpin, W> Lines<R, W> {
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
             marked: Marked::default(),
             discover: None,
-            given_up: None,
+            abandoned_discover: None,
             child: None,
         }
     }
 }
 
-impl Lines<ChildStdout, ChildStdin> {
+impl LineTransport<ChildStdout, ChildStdin> {
     /// Starts a server as a child, whose standard error stays what the command says.
     pub(in crate::client) fn spawn(mut command: Command) -> io::Result<Self> {
         command
@@ -78,11 +78,11 @@ impl Lines<ChildStdout, ChildStdin> {
     }
 }
 
-fn locked(marked: &Marked) -> std::sync::MutexGuard<'_, HashMap<RequestId, Whole>> {
+fn lock(marked: &Marked) -> std::sync::MutexGuard<'_, HashMap<RequestId, Verbatim>> {
     marked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<R, W> Lines<R, W> {
+impl<R, W> LineTransport<R, W> {
     /// What a line says to rmcp; nothing if it is for us, or no message.
     fn message(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
         let mut value: Value = match serde_json::from_slice(line) {
@@ -96,17 +96,17 @@ impl<R, W> Lines<R, W> {
         };
         let object = value.as_object()?;
         if let Some(id) = response_id(object) {
-            if self.given_up.as_ref() == Some(&id) {
+            if self.abandoned_discover.as_ref() == Some(&id) {
                 return None;
             }
-            if locked(&self.marked).remove(&id).is_some() {
+            if lock(&self.marked).remove(&id).is_some() {
                 // In our spelling.
                 value["id"] = id.into_json_value();
                 wrap(&mut value);
             }
         } else if let Some(id) = subscription_id(object) {
-            let mark = locked(&self.marked).get(&id).cloned();
-            if mark.is_some_and(|mark| mark.take(&mut value)) {
+            let mark = lock(&self.marked).get(&id).cloned();
+            if mark.is_some_and(|mark| mark.consume_notification(&mut value)) {
                 return None;
             }
         }
@@ -120,7 +120,7 @@ impl<R, W> Lines<R, W> {
     }
 }
 
-impl<R, W> Transport<RoleClient> for Lines<R, W>
+impl<R, W> Transport<RoleClient> for LineTransport<R, W>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -128,18 +128,18 @@ where
     type Error = io::Error;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        if let Some((mark, id)) = Whole::of(&message) {
-            locked(&self.marked).insert(id, mark);
+        if let Some((mark, id)) = Verbatim::of(&message) {
+            lock(&self.marked).insert(id, mark);
         } else if let JsonRpcMessage::Notification(notification) = &message
             && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
             && let Some(id) = &cancelled.params.request_id
         {
-            locked(&self.marked).remove(id);
+            lock(&self.marked).remove(id);
         }
         if let JsonRpcMessage::Request(request) = &message {
             match &request.request {
                 ClientRequest::DiscoverRequest(_) => self.discover = Some(request.id.clone()),
-                ClientRequest::InitializeRequest(_) => self.given_up = self.discover.take(),
+                ClientRequest::InitializeRequest(_) => self.abandoned_discover = self.discover.take(),
                 _ => {}
             }
         }
@@ -179,15 +179,15 @@ where
                 let _ = writer.shutdown().await;
             }
         };
-        let _ = tokio::time::timeout(FAREWELL, closing).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
         let Some(mut child) = self.child.take() else {
             return Ok(());
         };
-        if tokio::time::timeout(FAREWELL, child.wait()).await.is_ok() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, child.wait()).await.is_ok() {
             return Ok(());
         }
         #[cfg(unix)]
-        if child.signal(SIGTERM).is_ok() && tokio::time::timeout(FAREWELL, child.wait()).await.is_ok() {
+        if child.signal(SIGTERM).is_ok() && tokio::time::timeout(CLOSE_TIMEOUT, child.wait()).await.is_ok() {
             return Ok(());
         }
         Box::into_pin(child.kill()).await

@@ -1,12 +1,12 @@
 //! Values of `Host` and `Origin` that are served. rmcp accepts any text, and one that no request can have makes a server that
 //! refuses everything; here such a text is refused at the start.
 
-use std::net::Ipv6Addr;
+use crate::config::authority::Authority;
 
 /// A host that is served, as `Host` spells it. A name without a port is served at every port.
 pub(crate) fn host(text: &str) -> Result<String, String> {
     let text = text.trim();
-    if text.parse::<Ipv6Addr>().is_ok() || authority(text).is_some() {
+    if Authority::parse_setting(text).is_some() {
         return Ok(text.to_owned());
     }
     let name = host_in(text);
@@ -49,11 +49,11 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
     // Browsers show the address of a page with this slash; it is not a path.
     let place = rest.strip_suffix('/').unwrap_or(rest);
     if let Some(name) = place.strip_suffix(":*")
-        && matches!(authority(name), Some(None))
+        && Authority::parse(name).is_some_and(|authority| authority.port.is_none())
     {
         return Ok(format!("{scheme}://{name}:*"));
     }
-    match authority(place) {
+    match Authority::parse(place).map(|authority| authority.port) {
         Some(Some(_)) => Ok(format!("{scheme}://{place}")),
         Some(None) => Ok(match scheme.to_ascii_lowercase().as_str() {
             "https" => format!("{scheme}://{place}:443"),
@@ -76,34 +76,17 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
 
 const EXAMPLE: &str = "app.example.com";
 
-/// The port, if the text is a name or an address in brackets with or without one.
-fn authority(text: &str) -> Option<Option<u16>> {
-    let (is_host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (address, port) = rest.split_once(']')?;
-            (address.parse::<Ipv6Addr>().is_ok(), port)
-        }
-        None => {
-            let (name, port) = text.split_at(text.find(':').unwrap_or(text.len()));
-            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-            (!name.is_empty() && name.chars().all(is_name), port)
-        }
-    };
-    match port.strip_prefix(':') {
-        _ if !is_host => None,
-        None if port.is_empty() => Some(None),
-        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok().map(Some),
-        _ => None,
-    }
-}
-
 /// The host and port in a URL or something like one, to be shown as what to write.
 fn host_in(text: &str) -> &str {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let rest = rest.rsplit('@').next().unwrap_or_default();
     let rest = rest.strip_suffix(":*").unwrap_or(rest);
-    if authority(rest).is_some() { rest } else { EXAMPLE }
+    if Authority::parse(rest).is_some() {
+        rest
+    } else {
+        EXAMPLE
+    }
 }
 
 #[cfg(test)]

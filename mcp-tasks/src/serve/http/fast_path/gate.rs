@@ -2,10 +2,10 @@
 //! what is wrong with it.
 
 use axum::http::header::HeaderName;
-use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, Method};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 
+use crate::config::authority::Authority;
 use crate::serve::message::REVISION;
 
 pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -33,54 +33,18 @@ struct Origin {
     host: HostPort,
 }
 
-/// A host and port as `Host` and `Origin` spell them, if it is an ordinary one: letters, digits, dots and dashes, or an
-/// address in brackets.
-fn parse_host(text: &str) -> Option<(&str, Option<u16>)> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']')?;
-            let is_address = host.bytes().all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
-            (host, (is_address && !host.is_empty()).then_some(port)?)
-        }
-        None => {
-            let end = text.find(':').unwrap_or(text.len());
-            let (host, port) = text.split_at(end);
-            let is_name = host
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
-            (host, (is_name && !host.is_empty()).then_some(port)?)
-        }
-    };
-    match port.strip_prefix(':') {
-        None if port.is_empty() => Some((host, None)),
-        Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
-            Some((host, Some(digits.parse().ok()?)))
-        }
-        _ => None,
-    }
-}
-
-/// An entry of the configuration, as rmcp reads it.
+/// An entry of the configuration.
 fn allowed_host(text: &str) -> Option<HostPort> {
-    let text = text.trim();
-    if text.is_empty() {
-        return None;
-    }
-    let (host, port) = match Authority::try_from(text) {
-        Ok(authority) => (authority.host().to_owned(), authority.port_u16()),
-        Err(_) => (text.to_owned(), None),
-    };
-    let host = host.trim_matches('[').trim_matches(']').to_ascii_lowercase();
+    let authority = Authority::parse_setting(text.trim())?;
+    let (host, port) = (authority.host.to_owned(), authority.port);
     Some(HostPort { host, port })
 }
 
 /// An entry of the configuration; `null` and what cannot be read let in nothing here.
 fn allowed_origin(text: &str) -> Option<Origin> {
     let text = text.trim();
-    let text = text.strip_suffix(":*").unwrap_or(text);
-    let uri = Uri::try_from(text).ok()?;
-    let scheme = uri.scheme_str()?.to_ascii_lowercase();
-    let host = allowed_host(uri.authority()?.as_str())?;
+    let (scheme, host) = text.strip_suffix(":*").unwrap_or(text).split_once("://")?;
+    let (scheme, host) = (scheme.to_owned(), allowed_host(host)?);
     Some(Origin { scheme, host })
 }
 
@@ -135,7 +99,7 @@ impl Gate {
     }
 
     fn allows_host(&self, headers: &RequestHeaders<'_>) -> bool {
-        let Some((host, port)) = headers.host.and_then(parse_host) else {
+        let Some(Authority { host, port }) = headers.host.and_then(Authority::parse) else {
             return false;
         };
         self.all_hosts
@@ -151,7 +115,7 @@ impl Gate {
         let Some((scheme, rest)) = origin.split_once("://") else {
             return false;
         };
-        let Some((host, port)) = parse_host(rest) else {
+        let Some(Authority { host, port }) = Authority::parse(rest) else {
             return false;
         };
         self.origins.iter().any(|allowed| {

@@ -27,7 +27,7 @@ pub(super) enum Stopped {
 }
 
 /// What a run leaves.
-pub(super) struct Left {
+pub(super) struct BodyRunResult {
     pub(super) ledger: Ledger,
     /// Where it left the recorded path, also where a server shows the error that it ended with instead.
     pub(super) mismatch: Option<Mismatch>,
@@ -64,13 +64,13 @@ impl Sink for Writer {
     }
 }
 
-pub(super) struct Once {
+pub(super) struct BodyRun {
     run: Arc<Run>,
     clock: TestClock,
     driving: Pin<Box<dyn Future<Output = Ending> + Send>>,
 }
 
-impl Once {
+impl BodyRun {
     /// `hold`: whether the run stops after the first entry that it adds.
     pub(super) fn new(run: Arc<Run>, body: Body, clock: TestClock, recorder: Arc<Recorder>, hold: bool) -> Self {
         run.watch(recorder.clone());
@@ -151,10 +151,10 @@ impl Once {
     }
 
     /// What the run leaves, once it has ended.
-    pub(super) fn finish(self) -> Left {
+    pub(super) fn finish(self) -> BodyRunResult {
         drop(self.driving);
         let mut cursor = self.run.cursor();
-        Left {
+        BodyRunResult {
             ledger: cursor.ledger(),
             mismatch: cursor.mismatch().cloned(),
             progress: self.run.highest_progress(),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The instant that is so far behind another, however far that is.
-pub(super) fn after(from: Instant, time: Duration) -> Instant {
+pub(super) fn deadline_after(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).unwrap_or(from + FOR_EVER)
 }
 
@@ -20,26 +20,26 @@ pub(super) fn after(from: Instant, time: Duration) -> Instant {
 ///
 /// use mcp_tasks::client::Pacing;
 ///
-/// let patient = Pacing::default().patience(Duration::from_secs(3600));
+/// let patient = Pacing::default().retry_timeout(Duration::from_secs(3600));
 /// # let _ = patient;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pacing {
-    pub(super) first_look: Duration,
-    pub(super) default_interval: Duration,
+    pub(super) first_poll: Duration,
+    pub(super) default_poll_interval: Duration,
     pub(super) floor: Duration,
     pub(super) cap: Duration,
     pub(super) request_timeout: Duration,
     pub(super) call_timeout: Option<Duration>,
-    pub(super) patience: Duration,
+    pub(super) retry_timeout: Duration,
 }
 
 impl Default for Pacing {
     fn default() -> Self {
         Self {
             // Servers suggest seconds for work that is often done at once.
-            first_look: Duration::from_millis(50),
-            default_interval: Duration::from_secs(1),
+            first_poll: Duration::from_millis(50),
+            default_poll_interval: Duration::from_secs(1),
             // Nobody sees a bar move faster, and a server that says 0 is not asked in a loop.
             floor: Duration::from_millis(100),
             // A server that says more is asked all the same: no user waits longer for a result that is there.
@@ -47,7 +47,7 @@ impl Default for Pacing {
             request_timeout: Duration::from_secs(30),
             call_timeout: Some(Duration::from_secs(600)),
             // A restart, or a failover, of a server is over by then.
-            patience: Duration::from_secs(300),
+            retry_timeout: Duration::from_secs(300),
         }
     }
 }
@@ -55,15 +55,15 @@ impl Default for Pacing {
 impl Pacing {
     /// How soon a new task is looked at for the first time. 50 ms unless set.
     #[must_use]
-    pub const fn first_look(mut self, after: Duration) -> Self {
-        self.first_look = after;
+    pub const fn first_poll(mut self, after: Duration) -> Self {
+        self.first_poll = after;
         self
     }
 
     /// How often a task is looked at whose server does not say. One second unless set.
     #[must_use]
-    pub const fn default_interval(mut self, every: Duration) -> Self {
-        self.default_interval = every;
+    pub const fn default_poll_interval(mut self, every: Duration) -> Self {
+        self.default_poll_interval = every;
         self
     }
 
@@ -94,15 +94,18 @@ impl Pacing {
     /// How long a server that cannot be reached is tried again while a task is waited for. Five minutes unless set. What
     /// the server itself asks for with `Retry-After` does not count, up to an hour in all.
     #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn retry_timeout(mut self, timeout: Duration) -> Self {
+        self.retry_timeout = timeout;
         self
     }
 
     /// The time to the next look.
     pub(super) fn interval(&self, server: Option<Duration>) -> Duration {
         // `clamp` would panic on bounds that are the wrong way round.
-        server.unwrap_or(self.default_interval).min(self.cap).max(self.floor)
+        server
+            .unwrap_or(self.default_poll_interval)
+            .min(self.cap)
+            .max(self.floor)
     }
 
     /// The waits after failures: doubling, with jitter, so that the clients of a server that comes back do not all come
@@ -130,8 +133,11 @@ mod tests {
         assert_eq!(pacing.interval(ms(5000)), Duration::from_secs(5));
         assert_eq!(pacing.interval(ms(u64::MAX)), Duration::from_secs(300));
         let now = Instant::now();
-        assert_eq!(after(now, Duration::from_secs(1)), now + Duration::from_secs(1));
-        assert!(after(now, Duration::MAX) > now);
+        assert_eq!(
+            deadline_after(now, Duration::from_secs(1)),
+            now + Duration::from_secs(1)
+        );
+        assert!(deadline_after(now, Duration::MAX) > now);
         let odd = pacing.bounds(Duration::from_secs(9), Duration::from_secs(1));
         assert_eq!(odd.interval(None), Duration::from_secs(9));
     }

@@ -12,9 +12,9 @@ use rmcp::transport::Transport;
 /// Only requests of 2026-07-28 can declare it, each for itself. rmcp sends the capabilities of its `server/discover` in the
 /// older handshake too, and there are servers that would make tasks of the calls that follow it.
 #[derive(Debug)]
-pub(in crate::client) struct Handshake<T>(pub(in crate::client) T);
+pub(in crate::client) struct LegacyHandshake<T>(pub(in crate::client) T);
 
-fn older(message: &mut ClientJsonRpcMessage) {
+fn remove_tasks_extension(message: &mut ClientJsonRpcMessage) {
     let JsonRpcMessage::Request(request) = message else {
         return;
     };
@@ -30,7 +30,7 @@ fn older(message: &mut ClientJsonRpcMessage) {
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for LegacyHandshake<T> {
     type Error = T::Error;
 
     fn name() -> Cow<'static, str> {
@@ -41,7 +41,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
         &mut self,
         mut message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        older(&mut message);
+        remove_tasks_extension(&mut message);
         self.0.send(message)
     }
 

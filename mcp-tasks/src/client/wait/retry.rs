@@ -5,40 +5,40 @@ use std::time::Duration;
 use backon::ExponentialBackoff;
 use tokio::time::Instant;
 
-use super::super::Pacing;
-use super::super::pace::after;
+use crate::client::Pacing;
+use crate::client::pacing::deadline_after;
 
 /// How long a server that does not come back is left alone because it asks for that, one `Retry-After` after the other. An
 /// announced maintenance is over by then; a server that asks for ever keeps nobody waiting.
-const MAX_LEFT_ALONE: Duration = Duration::from_secs(3600);
+const MAX_TOTAL_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// Requests that fail, since the last one that did not.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct RetryState {
     backoff: ExponentialBackoff,
     /// When it has lasted too long.
     deadline: Instant,
     /// What the deadline may still be moved by.
-    left_alone: Duration,
+    retry_after_left: Duration,
 }
 
-impl Trouble {
+impl RetryState {
     pub(super) fn new(pacing: &Pacing, now: Instant) -> Self {
         Self {
             backoff: pacing.backoff(),
-            deadline: after(now, pacing.patience),
-            left_alone: MAX_LEFT_ALONE,
+            deadline: deadline_after(now, pacing.retry_timeout),
+            retry_after_left: MAX_TOTAL_RETRY_AFTER,
         }
     }
 
     /// After another failure: how long to wait before the next attempt; `None` if that was the last one. The server asks
     /// to be left alone for so long.
-    pub(super) fn pause(&mut self, pacing: &Pacing, now: Instant, asked_for: Duration) -> Option<Duration> {
+    pub(super) fn next_delay(&mut self, pacing: &Pacing, now: Instant, retry_after: Duration) -> Option<Duration> {
         let backoff = self.backoff.next().unwrap_or(pacing.cap);
-        let left_alone = asked_for.min(self.left_alone);
-        self.left_alone -= left_alone;
-        self.deadline = after(self.deadline, left_alone);
-        (now < self.deadline).then(|| backoff.max(asked_for).max(pacing.floor))
+        let retry_after_left = retry_after.min(self.retry_after_left);
+        self.retry_after_left -= retry_after_left;
+        self.deadline = deadline_after(self.deadline, retry_after_left);
+        (now < self.deadline).then(|| backoff.max(retry_after).max(pacing.floor))
     }
 }
 
@@ -47,13 +47,13 @@ mod tests {
     use super::*;
 
     /// How long a server is tried that always asks for so much.
-    fn tried_for(asked_for: Duration, patience: Duration) -> Duration {
-        let pacing = Pacing::default().patience(patience);
+    fn tried_for(retry_after: Duration, patience: Duration) -> Duration {
+        let pacing = Pacing::default().retry_timeout(patience);
         let begin = Instant::now();
         let mut now = begin;
-        let mut trouble = Trouble::new(&pacing, now);
-        while let Some(pause) = trouble.pause(&pacing, now, asked_for) {
-            assert!(pause >= asked_for.max(Duration::from_millis(500)));
+        let mut retries = RetryState::new(&pacing, now);
+        while let Some(pause) = retries.next_delay(&pacing, now, retry_after) {
+            assert!(pause >= retry_after.max(Duration::from_millis(500)));
             now += pause;
         }
         now - begin
@@ -65,13 +65,17 @@ mod tests {
         let longest = Duration::from_secs(900);
         let slack = minute;
         assert!(tried_for(Duration::ZERO, 5 * minute) <= 5 * minute + slack);
-        assert!(tried_for(longest, minute) >= MAX_LEFT_ALONE);
-        for asked_for in [Duration::from_secs(1), minute, longest] {
-            assert!(tried_for(asked_for, 5 * minute) <= MAX_LEFT_ALONE + 5 * minute + asked_for + slack);
+        assert!(tried_for(longest, minute) >= MAX_TOTAL_RETRY_AFTER);
+        for retry_after in [Duration::from_secs(1), minute, longest] {
+            assert!(tried_for(retry_after, 5 * minute) <= MAX_TOTAL_RETRY_AFTER + 5 * minute + retry_after + slack);
         }
         // A patience without end does not overflow.
-        let pacing = Pacing::default().patience(Duration::MAX);
+        let pacing = Pacing::default().retry_timeout(Duration::MAX);
         let now = Instant::now();
-        assert!(Trouble::new(&pacing, now).pause(&pacing, now, longest).is_some());
+        assert!(
+            RetryState::new(&pacing, now)
+                .next_delay(&pacing, now, longest)
+                .is_some()
+        );
     }
 }

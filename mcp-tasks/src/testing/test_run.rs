@@ -13,7 +13,7 @@ use rmcp::ErrorData;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::once::{Once, Stopped};
+use super::body_run::{BodyRun, Stopped};
 use super::recorder::Recorder;
 use super::script::Script;
 use super::{TestClock, TestEnding, TestFailure, TestOutcome, TestQuestion, TestTool, json_of};
@@ -35,7 +35,7 @@ use crate::tool::state::StateMap;
 /// The id of every task in a test: there is one.
 const ID: &str = "test";
 
-pub(super) struct Session<'a> {
+pub(super) struct TestRun<'a> {
     test: &'a TestTool,
     engine: Engine,
     /// Holds the record of the task, for what a body does to it; what its runs come to is kept here.
@@ -55,7 +55,7 @@ pub(super) struct Session<'a> {
     clock: TestClock,
 }
 
-impl<'a> Session<'a> {
+impl<'a> TestRun<'a> {
     pub(super) fn new(test: &'a TestTool) -> Result<Self, TestFailure> {
         let config = test.config.clone().build()?;
         let settings = Settings::read(&config)?;
@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
             &mut Warnings::default(),
         )?;
         let Some(tool) = registry.iter().next().cloned() else {
-            return broken("the tool was not registered");
+            return internal_fault("the tool was not registered");
         };
         let store = Arc::new(MemoryStore::new());
         let states = Arc::new(test.states.clone());
@@ -128,7 +128,7 @@ impl<'a> Session<'a> {
             let (ending, ledger) = self.run_body(self.test.replaying).await?;
             match ending {
                 Ending::Returned(_) => {
-                    let ending = returned(ending);
+                    let ending = into_ending(ending);
                     self.recorder.stored(&ledger);
                     if self.test.replaying {
                         self.round.ledger = as_stored(&ledger);
@@ -159,7 +159,7 @@ impl<'a> Session<'a> {
                 Ending::Faulted(fault) => return Err(TestFailure::Fault(fault)),
                 // Nobody cancels, the end of a task is looked for where time goes on, and a mismatch is a failure already.
                 Ending::Cancelled | Ending::Expired | Ending::Refused | Ending::Asleep(..) | Ending::Diverged(_) => {
-                    return broken("a run was called off");
+                    return internal_fault("a run was called off");
                 }
             }
         }
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
         let (ending, _) = self.run_body(false).await?;
         let again = match ending {
             Ending::Returned(_) => {
-                let again = returned(ending);
+                let again = into_ending(ending);
                 if again == *first {
                     return Ok(());
                 }
@@ -189,7 +189,7 @@ impl<'a> Session<'a> {
             _ => "no end".to_owned(),
         };
         let first = Box::new(first.clone());
-        Err(TestFailure::EndsOtherwise { first, again })
+        Err(TestFailure::EndsDifferently { first, again })
     }
 
     /// Runs the body once; also returns the ledger that the run leaves.
@@ -225,9 +225,9 @@ impl<'a> Session<'a> {
             self.states.clone(),
             self.test.arguments.clone(),
         ));
-        let mut once = Once::new(run, body, clock, self.recorder.clone(), hold);
+        let mut body_run = BodyRun::new(run, body, clock, self.recorder.clone(), hold);
         let ending = loop {
-            match once.next().await {
+            match body_run.next().await {
                 Stopped::Ended(ending) => break ending,
                 Stopped::Hangs => return Err(TestFailure::Hangs),
                 Stopped::Sleeps(wake) => {
@@ -238,17 +238,17 @@ impl<'a> Session<'a> {
                 }
             }
         };
-        let left = once.finish();
+        let left = body_run.finish();
         self.progress = left.progress;
         if let Some(mismatch) = left.mismatch {
             return Err(TestFailure::Mismatch {
                 mismatch: Box::new(mismatch),
                 run: self.runs,
-                ending: matches!(ending, Ending::Returned(_)).then(|| Box::new(returned(ending))),
+                ending: matches!(ending, Ending::Returned(_)).then(|| Box::new(into_ending(ending))),
             });
         }
-        match self.recorder.kept_twice() {
-            Some(name) => Err(TestFailure::StepAgain { name }),
+        match self.recorder.recorded_twice() {
+            Some(name) => Err(TestFailure::StepRepeated { name }),
             None => Ok((ending, left.ledger)),
         }
     }
@@ -296,7 +296,7 @@ impl<'a> Session<'a> {
             self.tool.ttl,
             self.tool.poll_interval,
         );
-        self.store.create(record).await.unwrap_or_else(broken);
+        self.store.create(record).await.unwrap_or_else(internal_fault);
     }
 
     async fn record(&self) -> Option<Arc<TaskRecord>> {
@@ -310,22 +310,22 @@ impl<'a> Session<'a> {
 
     async fn outcome(self, ending: TestEnding) -> TestOutcome {
         let ttl = self.record().await.and_then(|record| record.ttl_ms);
-        let mut seen = self.recorder.take();
+        let mut recording = self.recorder.finish();
         TestOutcome {
             ending,
             is_task: self.is_task,
             questions: self.questions,
-            steps: seen.steps(),
-            progress: seen.progress,
+            steps: recording.steps(),
+            progress: recording.progress,
             runs: self.runs,
             elapsed: self.clock.now().saturating_since(self.started),
             ttl: ttl.map(Duration::from_millis),
-            ledgers: seen.ledgers,
+            ledgers: recording.ledgers,
         }
     }
 }
 
-fn returned(ending: Ending) -> TestEnding {
+fn into_ending(ending: Ending) -> TestEnding {
     let outcome = match ending {
         Ending::Returned(Ok(result)) => Ok(result),
         Ending::Returned(Err(error)) => error.into_outcome(),
@@ -345,9 +345,9 @@ fn capabilities(declared: &Value) -> ClientCapabilities {
 fn as_stored(ledger: &Ledger) -> Ledger {
     Json::of(ledger)
         .and_then(|stored| stored.decode())
-        .unwrap_or_else(broken)
+        .unwrap_or_else(internal_fault)
 }
 
-fn broken<T>(what: impl fmt::Display) -> T {
+fn internal_fault<T>(what: impl fmt::Display) -> T {
     panic!("{what}; this is a fault in mcp-tasks, please report it")
 }

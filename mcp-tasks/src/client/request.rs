@@ -23,9 +23,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use super::pace::after;
-use super::wire::Whole;
-use super::{Answering, ClientError, InputError, InputRequest, TransportError};
+use super::pacing::deadline_after;
+use super::wire::Verbatim;
+use super::{ClientError, InputError, InputRequest, InputSupport, TransportError};
 
 /// Where a request says what its client can do.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -56,23 +56,23 @@ impl From<RequestError> for ClientError {
 
 /// The progress of calls, by their tokens.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ProgressRoutes {
     routes: Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>,
 }
 
-impl Progress {
+impl ProgressRoutes {
     fn routes(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A call's place among the routes.
-struct Route<'p> {
-    progress: &'p Progress,
+struct ProgressRoute<'p> {
+    progress: &'p ProgressRoutes,
     token: ProgressToken,
 }
 
-impl Drop for Route<'_> {
+impl Drop for ProgressRoute<'_> {
     fn drop(&mut self) {
         self.progress.routes().remove(&self.token);
     }
@@ -80,40 +80,44 @@ impl Drop for Route<'_> {
 
 /// How many requests of a server may wait until those before them are answered. A tool that asks several things at once asks
 /// a few; a server that asks without an end is to fill no memory.
-const MAX_WAITING: usize = 64;
+const MAX_PENDING_REQUESTS: usize = 64;
 
 /// The client that rmcp sees: it answers the requests of servers of older revisions.
 #[derive(Debug)]
-pub(super) struct Local {
-    answering: Answering,
+pub(super) struct ConnectionHandler {
+    input_support: InputSupport,
     config: ClientConfig,
-    progress: std::sync::Arc<Progress>,
+    progress: std::sync::Arc<ProgressRoutes>,
     /// Held by the request that is being answered.
     turn: tokio::sync::Mutex<()>,
     /// Places for those that wait, and for that one.
-    places: Semaphore,
+    permits: Semaphore,
 }
 
-impl Local {
-    pub(super) fn new(answering: Answering, config: ClientConfig, progress: std::sync::Arc<Progress>) -> Self {
+impl ConnectionHandler {
+    pub(super) fn new(
+        input_support: InputSupport,
+        config: ClientConfig,
+        progress: std::sync::Arc<ProgressRoutes>,
+    ) -> Self {
         Self {
-            answering,
+            input_support,
             config,
             progress,
             turn: tokio::sync::Mutex::default(),
-            places: Semaphore::new(MAX_WAITING + 1),
+            permits: Semaphore::new(MAX_PENDING_REQUESTS + 1),
         }
     }
 
     async fn answer<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, ErrorData> {
-        let Ok(_place) = self.places.try_acquire() else {
-            let words = format!("{MAX_WAITING} requests wait for an answer already");
+        let Ok(_permit) = self.permits.try_acquire() else {
+            let words = format!("{MAX_PENDING_REQUESTS} requests wait for an answer already");
             return Err(ErrorData::internal_error(words, None));
         };
         let _turn = self.turn.lock().await;
         let request = InputRequest::decode(method, &json!({"method": method, "params": params}));
         let unsupported = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, InputError::NotSupported.to_string(), None);
-        let answer = self.answering.answer(&request).ok_or_else(unsupported)?;
+        let answer = self.input_support.answer(&request).ok_or_else(unsupported)?;
         let answer = answer.await.map_err(|error| match error {
             InputError::NotSupported => unsupported(),
             InputError::Later(reason) => ErrorData::internal_error(reason, None),
@@ -123,7 +127,7 @@ impl Local {
 }
 
 #[expect(deprecated, reason = "servers of older revisions still ask for them")]
-impl ClientHandler for Local {
+impl ClientHandler for ConnectionHandler {
     async fn create_elicitation(
         &self,
         params: ElicitRequestParams,
@@ -160,12 +164,12 @@ impl ClientHandler for Local {
 }
 
 /// Tells the server when nobody waits for an answer any more.
-struct Abandoned<'a> {
+struct CancelOnDrop<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
 }
 
-impl Drop for Abandoned<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else {
             return;
@@ -182,7 +186,7 @@ impl Drop for Abandoned<'_> {
 
 /// How long an answer is waited for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Limit {
+pub(super) enum Timeout {
     /// From the request to the answer, whatever the server tells in between.
     Answer(Duration),
     /// From the request, or from its last progress, to the answer.
@@ -195,20 +199,20 @@ pub(super) enum Limit {
 #[derive(Debug)]
 pub(super) struct Outgoing<'a> {
     pub(super) request: ClientRequest,
-    pub(super) limit: Limit,
+    pub(super) timeout: Timeout,
     /// What the request declares.
     pub(super) capabilities: &'a Value,
 }
 
 /// A request whose answer comes whole.
-pub(super) fn whole(method: &'static str, params: Map<String, Value>, mark: Whole) -> ClientRequest {
+pub(super) fn verbatim(method: &'static str, params: Map<String, Value>, mark: Verbatim) -> ClientRequest {
     let mut request = CustomRequest::new(method, Some(Value::Object(params)));
     request.extensions_mut().insert(mark);
     ClientRequest::CustomRequest(request)
 }
 
 /// Whether the server knows requests that say what their client can do.
-pub(super) fn is_modern(peer: &Peer<RoleClient>) -> bool {
+pub(super) fn declares_per_request(peer: &Peer<RoleClient>) -> bool {
     peer.peer_info()
         .is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
 }
@@ -217,32 +221,32 @@ pub(super) fn is_modern(peer: &Peer<RoleClient>) -> bool {
 ///
 /// When it is dropped, or the time is over, the server is told, and nobody waits until it is: a server that does not read
 /// is one that is not told. rmcp's own limit waits for that.
-pub(super) async fn request(
+pub(super) async fn send(
     peer: &Peer<RoleClient>,
-    progress: &Progress,
+    progress: &ProgressRoutes,
     outgoing: Outgoing<'_>,
     mut on_progress: impl FnMut(ProgressNotificationParam),
 ) -> Result<ServerResult, RequestError> {
     let mut options = PeerRequestOptions::no_options();
-    if is_modern(peer) {
+    if declares_per_request(peer) {
         let mut meta = RequestMetaObject::new();
         meta.0.0.insert(CAPABILITIES.to_owned(), outgoing.capabilities.clone());
         options = options.with_meta(meta);
     }
-    let limit = match outgoing.limit {
-        Limit::Answer(limit) | Limit::Progress(limit) => Some(limit),
-        Limit::Never => None,
+    let timeout = match outgoing.timeout {
+        Timeout::Total(timeout) | Timeout::Idle(timeout) => Some(timeout),
+        Timeout::None => None,
     };
-    let over = |from: Instant| after(from, limit.unwrap_or(Duration::MAX));
+    let over = |from: Instant| deadline_after(from, timeout.unwrap_or(Duration::MAX));
     let mut expiry = std::pin::pin!(sleep_until(over(Instant::now())));
     let sent = peer.send_request_with_option(outgoing.request, options).await;
-    let handle = sent.map_err(|error| failure(peer, error))?;
-    let mut abandoned = Abandoned {
+    let handle = sent.map_err(|error| service_error(peer, error))?;
+    let mut cancel_on_drop = CancelOnDrop {
         peer,
         id: Some(handle.id.clone()),
     };
     let (reports, mut reported) = mpsc::channel(PROGRESS_BACKLOG);
-    let route = Route {
+    let route = ProgressRoute {
         progress,
         token: handle.progress_token.clone(),
     };
@@ -251,24 +255,24 @@ pub(super) async fn request(
     let answer = loop {
         tokio::select! {
             biased;
-            () = &mut expiry, if limit.is_some() => {
-                return Err(late(limit.unwrap_or_default()));
+            () = &mut expiry, if timeout.is_some() => {
+                return Err(timed_out(timeout.unwrap_or_default()));
             }
             Some(report) = reported.recv() => {
                 on_progress(report);
-                if matches!(outgoing.limit, Limit::Progress(_)) {
+                if matches!(outgoing.timeout, Timeout::Idle(_)) {
                     expiry.as_mut().reset(over(Instant::now()));
                 }
             }
             answer = &mut answer => break answer,
         }
     };
-    abandoned.id = None;
-    answer.map_err(|error| failure(peer, error))
+    cancel_on_drop.id = None;
+    answer.map_err(|error| service_error(peer, error))
 }
 
 /// Why there is no connection.
-pub(super) fn refused_connection(error: ClientInitializeError) -> ClientError {
+pub(super) fn connect_error(error: ClientInitializeError) -> ClientError {
     let transport = |message: String| {
         RequestError::Transport(TransportError {
             message,
@@ -280,8 +284,8 @@ pub(super) fn refused_connection(error: ClientInitializeError) -> ClientError {
     };
     let failed = match error {
         ClientInitializeError::JsonRpcError(error) => RequestError::Refused(error),
-        ClientInitializeError::TransportError { error, .. } => sending(&error, false),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return refused_connection(*fallback),
+        ClientInitializeError::TransportError { error, .. } => send_error(&error, false),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return connect_error(*fallback),
         ClientInitializeError::ConnectionClosed(when) => {
             transport(format!("the server closed the connection ({when})"))
         }
@@ -298,9 +302,9 @@ pub(super) fn refused_connection(error: ClientInitializeError) -> ClientError {
 }
 
 /// The time for an answer is over.
-fn late(limit: Duration) -> RequestError {
+fn timed_out(timeout: Duration) -> RequestError {
     RequestError::Transport(TransportError {
-        message: format!("the server did not answer within {limit:?}"),
+        message: format!("the server did not answer within {timeout:?}"),
         status: None,
         retry_after: None,
         is_temporary: true,
@@ -308,7 +312,7 @@ fn late(limit: Duration) -> RequestError {
     })
 }
 
-fn failure(peer: &Peer<RoleClient>, error: ServiceError) -> RequestError {
+fn service_error(peer: &Peer<RoleClient>, error: ServiceError) -> RequestError {
     let transport = |message: String, is_temporary| {
         RequestError::Transport(TransportError {
             message,
@@ -325,12 +329,12 @@ fn failure(peer: &Peer<RoleClient>, error: ServiceError) -> RequestError {
             transport("the connection to the server is closed".to_owned(), false)
         }
         ServiceError::TransportClosed => transport("the server ended its response without an answer".to_owned(), true),
-        ServiceError::TransportSend(error) => sending(&error, !peer.is_transport_closed()),
+        ServiceError::TransportSend(error) => send_error(&error, !peer.is_transport_closed()),
         other => RequestError::Protocol(other.to_string()),
     }
 }
 
-fn sending(error: &DynamicTransportError, is_open: bool) -> RequestError {
+fn send_error(error: &DynamicTransportError, is_open: bool) -> RequestError {
     let mut failed = TransportError {
         message: String::new(),
         status: None,

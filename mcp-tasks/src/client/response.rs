@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use super::malformed::Malformed;
 use super::task::requests;
 use super::{DetailedTask, InputRequest, ToolResult};
-use crate::TaskId;
+use mcp_tasks_core::TaskId;
 
 /// What answers `tools/call`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum CallAnswer {
+pub(super) enum CallResponse {
     Complete(ToolResult),
     Task(DetailedTask),
     InputRequired {
@@ -35,14 +35,14 @@ fn object(result: Value) -> Result<Map<String, Value>, Malformed> {
 }
 
 /// The answer to `tools/call`. A task is an answer to a request that declared the extension, and to no other.
-pub(super) fn call(result: Value, declared: bool) -> Result<CallAnswer, Malformed> {
+pub(super) fn decode_call(result: Value, declared: bool) -> Result<CallResponse, Malformed> {
     let result = object(result)?;
     match result_type(&result)? {
         "complete" if result.contains_key("taskId") && !result.contains_key("content") => Err(Malformed::new(
             "a task that does not say so: its resultType is not \"task\"",
         )),
-        "complete" => ToolResult::decode(result).map(CallAnswer::Complete),
-        "task" if declared => DetailedTask::decode_created(result).map(CallAnswer::Task),
+        "complete" => ToolResult::decode(result).map(CallResponse::Complete),
+        "task" if declared => DetailedTask::decode_created(result).map(CallResponse::Task),
         "task" => Err(Malformed::new("a task to a request that did not allow one")),
         "input_required" => {
             let state = result.get("requestState").filter(|state| !state.is_null()).cloned();
@@ -53,7 +53,7 @@ pub(super) fn call(result: Value, declared: bool) -> Result<CallAnswer, Malforme
             if state.is_none() && asked.is_empty() {
                 return Err(Malformed::new("input_required without inputRequests and requestState"));
             }
-            Ok(CallAnswer::InputRequired { requests: asked, state })
+            Ok(CallResponse::InputRequired { requests: asked, state })
         }
         other => Err(unexpected(other, "tools/call")),
     }
@@ -72,7 +72,7 @@ fn complete(result: Value, method: &str) -> Result<Map<String, Value>, Malformed
 }
 
 /// The answer to `tasks/get` of `id`.
-pub(super) fn task(result: Value, id: &TaskId) -> Result<DetailedTask, Malformed> {
+pub(super) fn decode_task(result: Value, id: &TaskId) -> Result<DetailedTask, Malformed> {
     let task = DetailedTask::decode(complete(result, "tasks/get")?)?;
     if task.id != *id {
         return Err(Malformed::new("another task than the one that was asked for"));
@@ -81,7 +81,7 @@ pub(super) fn task(result: Value, id: &TaskId) -> Result<DetailedTask, Malformed
 }
 
 /// The answer to `tasks/update` and `tasks/cancel`.
-pub(super) fn acknowledgement(result: Value, method: &str) -> Result<(), Malformed> {
+pub(super) fn decode_acknowledgement(result: Value, method: &str) -> Result<(), Malformed> {
     let result = complete(result, method)?;
     let extra = result.keys().any(|member| member != "resultType" && member != "_meta");
     if extra {
@@ -111,11 +111,11 @@ mod tests {
     /// Tasks, "Polymorphic Results".
     #[test]
     fn a_task_is_told_by_its_result_type_and_by_the_request() {
-        assert!(matches!(call(created(), true), Ok(CallAnswer::Task(task)) if task.id.as_str() == "t1"));
-        assert!(call(without(created(), "resultType"), true).is_err());
-        assert!(call(created(), false).is_err());
-        assert!(task(created(), &TaskId::new("t1")).is_err());
-        assert!(acknowledgement(created(), "tasks/update").is_err());
+        assert!(matches!(decode_call(created(), true), Ok(CallResponse::Task(task)) if task.id.as_str() == "t1"));
+        assert!(decode_call(without(created(), "resultType"), true).is_err());
+        assert!(decode_call(created(), false).is_err());
+        assert!(decode_task(created(), &TaskId::new("t1")).is_err());
+        assert!(decode_acknowledgement(created(), "tasks/update").is_err());
     }
 
     #[test]
@@ -134,14 +134,14 @@ mod tests {
             json!(null),
             json!("text"),
         ] {
-            assert!(call(answer.clone(), true).is_err(), "{answer}");
+            assert!(decode_call(answer.clone(), true).is_err(), "{answer}");
         }
         for answer in [
             json!({"content": []}),
             json!({"structuredContent": null, "isError": false}),
             json!({"isError": true}),
         ] {
-            assert!(matches!(call(answer, true), Ok(CallAnswer::Complete(_))));
+            assert!(matches!(decode_call(answer, true), Ok(CallResponse::Complete(_))));
         }
     }
 
@@ -150,17 +150,17 @@ mod tests {
         let answer = json!({
             "resultType": "complete", "content": [{"type": "hologram", "x": 1}], "action": "accept", "taskId": "odd",
         });
-        let Ok(CallAnswer::Complete(result)) = call(answer.clone(), true) else {
+        let Ok(CallResponse::Complete(result)) = decode_call(answer.clone(), true) else {
             panic!("no result")
         };
         assert_eq!(Value::Object(result.raw().clone()), answer);
-        acknowledgement(json!({"resultType": "complete", "_meta": {}, "x": 1}), "tasks/update").unwrap();
-        acknowledgement(json!({}), "tasks/cancel").unwrap();
+        decode_acknowledgement(json!({"resultType": "complete", "_meta": {}, "x": 1}), "tasks/update").unwrap();
+        decode_acknowledgement(json!({}), "tasks/cancel").unwrap();
         let round = json!({
             "resultType": "input_required", "_meta": {}, "requestState": "s", "x": 1,
             "inputRequests": {"b": {"method": "roots/list"}, "a": {"method": "x/y", "params": {"z": 1}}},
         });
-        let Ok(CallAnswer::InputRequired { requests, state }) = call(round, true) else {
+        let Ok(CallResponse::InputRequired { requests, state }) = decode_call(round, true) else {
             panic!("no round")
         };
         assert_eq!(state, Some(json!("s")));

@@ -8,16 +8,16 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::connection::{Limit, RequestError};
-use super::wire::{Heard, Whole};
-use super::{DetailedTask, Inner};
-use crate::TaskId;
+use super::request::{RequestError, Timeout};
+use super::wire::{SubscriptionState, Verbatim};
+use super::{Connection, DetailedTask};
+use mcp_tasks_core::TaskId;
 
-/// Something heard.
+/// What comes next.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum SubscriptionEvent {
     /// The server will tell.
-    Granted,
+    Acknowledged,
     /// It told.
     Task(Box<DetailedTask>),
     /// It will not.
@@ -28,30 +28,32 @@ pub(super) enum Told {
 
 /// A stream of changes of one task. Dropping it ends the subscription.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(super) struct Subscription {
     id: TaskId,
-    heard: watch::Receiver<Heard>,
-    granted: bool,
+    state: watch::Receiver<SubscriptionState>,
+    acknowledged: bool,
     request: JoinHandle<()>,
 }
 
-impl Drop for Listener {
+impl Drop for Subscription {
     fn drop(&mut self) {
         // The request is dropped with its task, and that tells the server.
         self.request.abort();
     }
 }
 
-impl Listener {
-    pub(super) fn open(client: &Arc<Inner>, id: &TaskId) -> Self {
-        let (sender, heard) = watch::channel(Heard::default());
+impl Subscription {
+    pub(super) fn open(client: &Arc<Connection>, id: &TaskId) -> Self {
+        let (sender, state) = watch::channel(SubscriptionState::default());
         let client = client.clone();
         let params = json!({"notifications": {"taskIds": [id.as_str()]}});
         let request = tokio::spawn(async move {
-            let mark = Whole { heard: Some(sender) };
+            let mark = Verbatim {
+                subscription: Some(sender),
+            };
             let Value::Object(params) = params else { return };
             let ended = client
-                .request("subscriptions/listen", params, mark, Limit::Never, |_| {})
+                .request("subscriptions/listen", params, mark, Timeout::None, |_| {})
                 .await;
             tracing::debug!(?ended, "the server tells no more of the task");
             // Such a server never will; others may have had a bad moment.
@@ -62,48 +64,51 @@ impl Listener {
                 Ok(_) => false,
             };
             if never {
-                client.never_tells.store(true, Ordering::Relaxed);
+                client.subscriptions_unsupported.store(true, Ordering::Relaxed);
             }
         });
         Self {
             id: id.clone(),
-            heard,
-            granted: false,
+            state,
+            acknowledged: false,
             request,
         }
     }
 
     /// What comes next. Cancel safe.
-    pub(super) async fn next(&mut self) -> Told {
+    pub(super) async fn next(&mut self) -> SubscriptionEvent {
         loop {
-            if self.heard.changed().await.is_err() {
-                return if self.granted { Told::Ended } else { Told::Refused };
+            if self.state.changed().await.is_err() {
+                return if self.acknowledged {
+                    SubscriptionEvent::Ended
+                } else {
+                    SubscriptionEvent::Refused
+                };
             }
-            let Heard { granted, task } = self.heard.borrow_and_update().clone();
-            if !self.granted
-                && let Some(granted) = granted
+            let SubscriptionState { acknowledged, task } = self.state.borrow_and_update().clone();
+            if !self.acknowledged
+                && let Some(acknowledged) = acknowledged
             {
-                if !is_granted(&granted, &self.id) {
+                if !is_acknowledged(&acknowledged, &self.id) {
                     tracing::debug!("the server does not tell of this task");
-                    return Told::Refused;
+                    return SubscriptionEvent::Refused;
                 }
-                self.granted = true;
+                self.acknowledged = true;
                 // What came right behind it is not lost: the next look at the task is now.
-                return Told::Granted;
+                return SubscriptionEvent::Acknowledged;
             }
             let Some(Value::Object(params)) = task else { continue };
             match decode(params, &self.id) {
-                Some(task) => return Told::Task(Box::new(task)),
+                Some(task) => return SubscriptionEvent::Task(Box::new(task)),
                 None => continue,
             }
         }
     }
 }
 
-fn is_granted(params: &Value, id: &TaskId) -> bool {
-    let granted = params.get("notifications").and_then(|granted| granted.get("taskIds"));
-    granted
-        .and_then(Value::as_array)
+fn is_acknowledged(params: &Value, id: &TaskId) -> bool {
+    let ids = params.get("notifications").and_then(|granted| granted.get("taskIds"));
+    ids.and_then(Value::as_array)
         .is_some_and(|ids| ids.iter().any(|granted| granted.as_str() == Some(id.as_str())))
 }
 
@@ -111,7 +116,7 @@ fn decode(params: Map<String, Value>, id: &TaskId) -> Option<DetailedTask> {
     match DetailedTask::decode(params) {
         Ok(task) if task.id == *id => Some(task),
         Ok(task) => {
-            tracing::debug!(told = %task.id, "the server told of another task");
+            tracing::debug!(task = %task.id, "the server told of another task");
             None
         }
         Err(error) => {

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DetailedTask, InputRequest};
-use crate::TaskId;
-use crate::host::Timestamp;
+use mcp_tasks_core::{TaskId, Timestamp};
 
 /// A task as it can be kept in a file: enough to go on in another process.
 ///
@@ -86,7 +85,7 @@ impl SavedTask {
         saved.endpoint = endpoint;
         saved.tool = Some(tool.to_owned());
         saved.created_at = Some(now);
-        saved.note(task);
+        saved.update_times(task);
         saved
     }
 
@@ -145,7 +144,7 @@ impl SavedTask {
     }
 
     /// Takes over what the server says, and says whether that was new.
-    pub(super) fn note(&mut self, task: &DetailedTask) -> bool {
+    pub(super) fn update_times(&mut self, task: &DetailedTask) -> bool {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let times = (task.ttl.map(millis), task.poll_interval.map(millis));
         let new = times != (self.ttl_ms, self.poll_interval_ms);
@@ -154,7 +153,7 @@ impl SavedTask {
     }
 
     /// Forgets the answers to what is not asked any more; that they were given stays known.
-    pub(super) fn settle(&mut self, shown: &[InputRequest]) -> bool {
+    pub(super) fn forget_settled(&mut self, shown: &[InputRequest]) -> bool {
         let mut changed = false;
         for (key, answer) in &mut self.answers {
             if answer.response.is_some() && answer.acknowledged && !shown.iter().any(|request| request.key() == key) {
@@ -179,7 +178,7 @@ impl SavedTask {
     }
 
     /// How much of what was asked is kept, in bytes.
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn recorded_bytes(&self) -> usize {
         let asked = self.answers.values().map(|answer| &answer.request);
         asked
             .map(|request| serde_json::to_vec(request).map_or(0, |text| text.len()))
@@ -187,7 +186,7 @@ impl SavedTask {
     }
 
     /// Keeps an answer that is to be sent.
-    pub(super) fn keep(&mut self, request: &InputRequest, response: Value) {
+    pub(super) fn record_answer(&mut self, request: &InputRequest, response: Value) {
         let answer = Answer {
             request: request.raw().clone(),
             response: Some(response),
@@ -197,7 +196,7 @@ impl SavedTask {
     }
 
     /// The answers to these questions that are there to be sent; with `again`, those too that were acknowledged.
-    pub(super) fn to_send(&self, shown: &[InputRequest], again: bool) -> BTreeMap<String, Value> {
+    pub(super) fn unsent_answers(&self, shown: &[InputRequest], again: bool) -> BTreeMap<String, Value> {
         let answers = shown.iter().filter_map(|request| {
             let answer = self.answers.get(request.key())?;
             let wanted = again || !answer.acknowledged;
@@ -208,7 +207,7 @@ impl SavedTask {
     }
 
     /// Notes that the server has acknowledged these answers.
-    pub(super) fn acknowledged<'k>(&mut self, keys: impl Iterator<Item = &'k String>) {
+    pub(super) fn mark_acknowledged<'k>(&mut self, keys: impl Iterator<Item = &'k String>) {
         for key in keys {
             if let Some(answer) = self.answers.get_mut(key) {
                 answer.acknowledged = true;
@@ -243,7 +242,7 @@ mod tests {
     fn another_question_under_the_same_key_is_another_question() {
         let ask = |message: &str| InputRequest::decode("ID:1f", &json!({"params": {"message": message}}));
         let mut saved = SavedTask::new("t");
-        saved.keep(&ask("a"), json!(1));
+        saved.record_answer(&ask("a"), json!(1));
         assert!(saved.has_answered(&ask("a")));
         assert!(!saved.has_answered(&ask("b")));
     }
@@ -252,14 +251,14 @@ mod tests {
     fn an_answer_is_kept_until_its_question_is_gone() {
         let shown = [InputRequest::decode("k", &json!({"method": "roots/list"}))];
         let mut saved = SavedTask::new("t");
-        saved.keep(&shown[0], json!(1));
-        assert_eq!(saved.to_send(&shown, false).len(), 1);
+        saved.record_answer(&shown[0], json!(1));
+        assert_eq!(saved.unsent_answers(&shown, false).len(), 1);
         let mut saved: SavedTask = serde_json::from_value(serde_json::to_value(&saved).unwrap()).unwrap();
-        saved.acknowledged(["k".to_owned()].iter());
-        assert!(saved.to_send(&shown, false).is_empty());
-        assert_eq!(saved.to_send(&shown, true).len(), 1);
-        assert!(saved.settle(&[]));
-        assert!(saved.to_send(&shown, true).is_empty());
+        saved.mark_acknowledged(["k".to_owned()].iter());
+        assert!(saved.unsent_answers(&shown, false).is_empty());
+        assert_eq!(saved.unsent_answers(&shown, true).len(), 1);
+        assert!(saved.forget_settled(&[]));
+        assert!(saved.unsent_answers(&shown, true).is_empty());
         assert!(saved.has_answered(&shown[0]));
     }
 }
