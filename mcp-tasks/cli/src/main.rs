@@ -1,5 +1,5 @@
-//! The command line of mcp-tasks.
+//! The program `mcp-tasks`. The library beside it has the whole of it.
 
 fn main() -> std::process::ExitCode {
-    mcp_tasks::cli::main()
+    mcp_tasks_cli::main()
 }
