@@ -59,8 +59,6 @@ use serde_json::{Map, Value, json};
 use tokio::process::Command;
 
 pub use self::builder::TaskClientBuilder;
-#[cfg(feature = "cli")]
-pub(crate) use self::builder::without_secrets;
 pub use self::error::{ClientError, InputNeeded, TransportError};
 pub use self::event::TaskEvent;
 pub use self::handle::{TaskHandle, ToolCall};

@@ -9,7 +9,6 @@
     feature = "client",
     doc = "* [`client`]: calling tools, and seeing their tasks through"
 )]
-#![cfg_attr(feature = "cli", doc = "* [`cli`]: the program `mcp-tasks`, and its exit codes")]
 
 #[doc = include_str!("guide/replay.md")]
 pub mod replay {}
@@ -34,7 +33,3 @@ pub mod http {}
 #[cfg(feature = "client")]
 #[doc = include_str!("guide/client.md")]
 pub mod client {}
-
-#[cfg(feature = "cli")]
-#[doc = include_str!("guide/cli.md")]
-pub mod cli {}

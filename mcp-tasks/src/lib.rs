@@ -248,6 +248,7 @@
 //! The feature `client` has the other side: a client that calls tools of any MCP server, ours or not, and sees their tasks
 //! through to a result.
 #![cfg_attr(feature = "client", doc = "See [`client`].")]
+//! The package `mcp-tasks-cli` does the same from a terminal or a script.
 //!
 //! # Crate features
 //!
@@ -267,8 +268,6 @@
 //!   compiler. Leave it out where no PostgreSQL is.
 //! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with aws-lc-rs, which compiles C. For programs
 //!   that call tools; leave it out of a server.
-//! * `cli`: the program `mcp-tasks`, which calls tools from a terminal or a script. Pulls clap, inquire, indicatif and
-//!   jsonschema, and the feature `client`. For `cargo install`; leave it out of whatever depends on this crate.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 
@@ -280,9 +279,6 @@ extern crate self as mcp_tasks;
 #[path = "private.rs"]
 pub mod __private;
 mod call;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod config;

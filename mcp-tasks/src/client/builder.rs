@@ -327,7 +327,7 @@ fn is_same_server(from: &Url, to: &Url) -> bool {
 }
 
 /// The URL as it may be stored: a password or a token in it may not. A user goes as well, as many servers take a token there.
-pub(crate) fn without_secrets(url: &str) -> String {
+fn without_secrets(url: &str) -> String {
     match Url::parse(url) {
         Ok(mut url) => {
             let _ = url.set_username("");

@@ -151,7 +151,7 @@ impl Arguments {
 /// The answer to a call with invalid arguments: a result with `isError` that the model can read and act on, each
 /// problem on its own line (SEP-1303).
 #[must_use]
-pub(crate) fn invalid_arguments_result(tool: &str, problems: &[ArgumentProblem]) -> CallToolResult {
+pub fn invalid_arguments_result(tool: &str, problems: &[ArgumentProblem]) -> CallToolResult {
     let mut text = format!("Invalid arguments for tool `{tool}`:");
     for problem in problems {
         text.push_str("\n- ");

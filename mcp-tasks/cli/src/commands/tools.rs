@@ -3,13 +3,13 @@
 use rmcp::model::Tool;
 use serde_json::Value;
 
-use super::super::arguments::described;
-use super::super::outcome::{Outcome, Report, Stop};
-use super::super::prompt::Onlooker;
-use super::super::schema::fields;
-use super::super::server::Server;
-use super::super::text;
 use super::session::{Context, Session};
+use crate::arguments::described;
+use crate::outcome::{Outcome, Report, Stop};
+use crate::prompt::Onlooker;
+use crate::schema::fields;
+use crate::server::Server;
+use crate::text;
 
 pub(super) async fn run(context: &mut Context, server: &str) -> Result<Report, Stop> {
     let server = Server::parse(server)?;

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::super::args::Target;
-use super::super::content;
-use super::super::outcome::{Outcome, Report, Stop, requests};
-use super::super::prompt::Onlooker;
 use super::follow::{report, stopped};
 use super::session::{Context, Session};
-use crate::client::{DetailedTask, SavedTask, TaskState};
+use crate::args::Target;
+use crate::content;
+use crate::outcome::{Outcome, Report, Stop, requests};
+use crate::prompt::Onlooker;
+use mcp_tasks::client::{DetailedTask, SavedTask, TaskState};
 
 pub(super) async fn get(context: &mut Context, target: &Target) -> Result<Report, Stop> {
     let (server, task) = context.target(target)?;

@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcp_tasks::client::Elicited;
 use serde_json::{Map, Value, json};
 
-use super::args;
-use super::arguments::{self, parse};
-use super::outcome::Stop;
-use super::schema::{Check, fields};
-use crate::Elicited;
+use crate::args;
+use crate::arguments::{self, parse};
+use crate::outcome::Stop;
+use crate::schema::{Check, fields};
 
 /// The content of `--answers`: a JSON object.
 ///
 /// A member with the key of a question is its answer. Other members are fields: a form is filled in from those that have
 /// the names of its fields. So one file can answer questions whose keys the server makes up.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     given: Option<Given>,
 }
 
@@ -67,7 +67,7 @@ impl Given {
 }
 
 impl Answers {
-    pub(super) fn read(args: &args::Answers) -> Result<Self, Stop> {
+    pub(crate) fn read(args: &args::Answers) -> Result<Self, Stop> {
         let Some(file) = &args.file else {
             return Ok(Self::default());
         };
@@ -97,7 +97,7 @@ impl Answers {
 
     /// Why a question is not answered by the file: what it has nothing for, and what it has that answered nothing. Nothing
     /// if there is no file. `schema` is that of the question's form.
-    pub(super) fn lack(&self, key: &str, schema: Option<&Map<String, Value>>) -> Option<String> {
+    pub(crate) fn lack(&self, key: &str, schema: Option<&Map<String, Value>>) -> Option<String> {
         let given = self.given.as_ref()?;
         let fields = schema.map_or_else(Vec::new, |schema| fields(&Value::Object(schema.clone())));
         // What a form can do without is asked for only where nothing else is.
@@ -112,7 +112,7 @@ impl Answers {
     }
 
     /// The answer to a form; nothing if there is none here, and an error if there is one that does not fit.
-    pub(super) fn form(
+    pub(crate) fn form(
         &self,
         key: &str,
         schema: &Map<String, Value>,
@@ -155,7 +155,7 @@ impl Answers {
     }
 
     /// Whether a page was visited.
-    pub(super) fn url(&self, key: &str) -> Option<Elicited<()>> {
+    pub(crate) fn url(&self, key: &str) -> Option<Elicited<()>> {
         let given = self.given.as_ref()?;
         let answer = match given.members.get(key)? {
             Value::Bool(true) => Elicited::Accept(()),
@@ -180,7 +180,7 @@ fn action(answer: &Map<String, Value>) -> Option<&str> {
 }
 
 /// An answer as the protocol has it.
-pub(super) fn to_response(answer: Elicited<Map<String, Value>>) -> Value {
+pub(crate) fn to_response(answer: Elicited<Map<String, Value>>) -> Value {
     match answer {
         Elicited::Accept(content) => json!({"action": "accept", "content": content}),
         Elicited::Decline => json!({"action": "decline"}),

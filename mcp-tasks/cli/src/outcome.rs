@@ -4,12 +4,12 @@ use std::io;
 
 use serde_json::{Map, Value, json};
 
-use super::screen::Screen;
-use crate::client::{ClientError, InputRequest, SavedTask};
+use crate::screen::Screen;
+use mcp_tasks::client::{ClientError, InputRequest, SavedTask};
 
 /// How a command ended. The codes are part of what users rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Success,
     ToolError,
     Usage,
@@ -27,7 +27,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Success,
         Self::ToolError,
         Self::Usage,
@@ -44,7 +44,7 @@ impl Outcome {
     ];
 
     /// The exit code.
-    pub(super) const fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Success => 0,
             Self::ToolError => 1,
@@ -62,7 +62,7 @@ impl Outcome {
     }
 
     /// The name in JSON documents.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Success => "success",
             Self::ToolError => "tool_error",
@@ -83,8 +83,8 @@ impl Outcome {
 
 /// What a command has to say in the end.
 #[derive(Debug)]
-pub(super) struct Report {
-    pub(super) outcome: Outcome,
+pub(crate) struct Report {
+    pub(crate) outcome: Outcome,
     /// For standard output.
     text: String,
     /// For standard error: what went wrong, and what to do.
@@ -94,7 +94,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(outcome: Outcome) -> Self {
+    pub(crate) fn new(outcome: Outcome) -> Self {
         Self {
             outcome,
             text: String::new(),
@@ -105,40 +105,40 @@ impl Report {
     }
 
     /// The document is the last of several, each a line.
-    pub(super) fn in_one_line(mut self) -> Self {
+    pub(crate) fn in_one_line(mut self) -> Self {
         self.in_one_line = true;
         self
     }
 
     /// What went wrong.
-    pub(super) fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         self.notes.first().map_or("", String::as_str)
     }
 
-    pub(super) fn text(mut self, text: impl Into<String>) -> Self {
+    pub(crate) fn text(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
     }
 
-    pub(super) fn note(mut self, note: impl Into<String>) -> Self {
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
     /// A member of the JSON document.
-    pub(super) fn member(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub(crate) fn member(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.document.insert(name.to_owned(), value.into());
         self
     }
 
     /// The task it is about, which can be gone on with.
-    pub(super) fn task(self, task: &SavedTask) -> Self {
+    pub(crate) fn task(self, task: &SavedTask) -> Self {
         let handle = serde_json::to_value(task).unwrap_or_default();
         self.member("taskId", task.id().as_str()).member("handle", handle)
     }
 
     /// Writes the document that scripts read.
-    pub(super) fn write(&self, screen: &Screen) -> io::Result<()> {
+    pub(crate) fn write(&self, screen: &Screen) -> io::Result<()> {
         match self.in_one_line {
             true => screen.json_line(&self.document()),
             false => screen.json(&self.document()),
@@ -156,7 +156,7 @@ impl Report {
         Value::Object(document)
     }
 
-    pub(super) fn print(&self, screen: &Screen) -> io::Result<()> {
+    pub(crate) fn print(&self, screen: &Screen) -> io::Result<()> {
         screen.out(&self.text)?;
         for note in &self.notes {
             screen.note(note);
@@ -167,27 +167,27 @@ impl Report {
 
 /// A command that came to its end early.
 #[derive(Debug)]
-pub(super) struct Stop(Box<Report>);
+pub(crate) struct Stop(Box<Report>);
 
 impl Stop {
-    pub(super) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
+    pub(crate) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
         Self(Box::new(Report::new(outcome).note(message)))
     }
 
-    pub(super) fn usage(message: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Outcome::Usage, message)
     }
 
-    pub(super) fn local(message: impl Into<String>) -> Self {
+    pub(crate) fn local(message: impl Into<String>) -> Self {
         Self::new(Outcome::Local, message)
     }
 
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(crate) fn outcome(&self) -> Outcome {
         self.0.outcome
     }
 
     /// Changes what is reported.
-    pub(super) fn with(self, change: impl FnOnce(Report) -> Report) -> Self {
+    pub(crate) fn with(self, change: impl FnOnce(Report) -> Report) -> Self {
         Self(Box::new(change(*self.0)))
     }
 }
@@ -208,8 +208,9 @@ impl From<ClientError> for Stop {
             ClientError::InputNeeded(_) => Outcome::InputNeeded,
             ClientError::MissingCapability { .. } | ClientError::Refused(_) => Outcome::Refused,
             ClientError::Transport { .. } => Outcome::Transport,
-            ClientError::Protocol { .. } => Outcome::Protocol,
             ClientError::OtherServer { .. } => Outcome::Usage,
+            // A kind that a later client adds is at least no end of the task: it stays in the task file.
+            ClientError::Protocol { .. } | _ => Outcome::Protocol,
         };
         let mut report = Report::new(outcome).note(error.to_string());
         match &error {
@@ -235,7 +236,7 @@ impl From<ClientError> for Stop {
 }
 
 /// Questions, for scripts.
-pub(super) fn requests(requests: &[InputRequest]) -> Value {
+pub(crate) fn requests(requests: &[InputRequest]) -> Value {
     let one = |request: &InputRequest| json!({"key": request.key(), "request": request.raw()});
     requests.iter().map(one).collect()
 }

@@ -12,8 +12,8 @@ use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::outcome::Stop;
-use crate::client::SavedTask;
+use crate::outcome::Stop;
+use mcp_tasks::client::SavedTask;
 
 /// The format of the file. A program that reads another would lose what it does not know.
 const FORMAT: u64 = 1;
@@ -27,21 +27,21 @@ const RETRY: Duration = Duration::from_millis(10);
 /// A task that is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// The server, as it is named on the command line.
-    pub(super) server: String,
+    pub(crate) server: String,
     /// Whether a secret was left out of its URL.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) partial: bool,
+    pub(crate) partial: bool,
     /// Names of variables that the server was started with. Their values may be secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) env: Vec<String>,
+    pub(crate) env: Vec<String>,
     /// The task.
-    pub(super) task: SavedTask,
+    pub(crate) task: SavedTask,
 }
 
 impl Entry {
-    pub(super) fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         self.task.id().as_str().to_owned()
     }
 
@@ -58,7 +58,7 @@ struct Content {
 
 /// Why the file does not do.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Problem {
+pub(crate) enum Problem {
     #[error("{} cannot be {what}: {source}", path.display())]
     Io {
         path: PathBuf,
@@ -83,13 +83,13 @@ impl From<Problem> for Stop {
 
 /// The file.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     path: PathBuf,
 }
 
 impl Kept {
     /// The file that is named, or else the one in the user's state directory.
-    pub(super) fn at(named: Option<PathBuf>) -> Result<Self, Problem> {
+    pub(crate) fn at(named: Option<PathBuf>) -> Result<Self, Problem> {
         if let Some(path) = named {
             return Ok(Self { path });
         }
@@ -110,7 +110,7 @@ impl Kept {
     }
 
     /// All tasks; none if there is no file.
-    pub(super) fn read(&self) -> Result<Vec<Entry>, Problem> {
+    pub(crate) fn read(&self) -> Result<Vec<Entry>, Problem> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -135,7 +135,7 @@ impl Kept {
     }
 
     /// Changes what is kept. A file that is damaged is set aside, and where it is now is returned.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<Option<PathBuf>, Problem> {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<Option<PathBuf>, Problem> {
         let directory = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -172,7 +172,7 @@ impl Kept {
     }
 
     /// Keeps a task, in the place of what was kept of it.
-    pub(super) fn keep(&self, entry: Entry) -> Result<Option<PathBuf>, Problem> {
+    pub(crate) fn keep(&self, entry: Entry) -> Result<Option<PathBuf>, Problem> {
         self.change(|tasks| match tasks.iter_mut().find(|kept| kept.is(&entry)) {
             Some(kept) => *kept = entry,
             None => tasks.push(entry),
@@ -180,7 +180,7 @@ impl Kept {
     }
 
     /// Keeps a task no longer.
-    pub(super) fn forget(&self, entry: &Entry) -> Result<(), Problem> {
+    pub(crate) fn forget(&self, entry: &Entry) -> Result<(), Problem> {
         if self.read()?.iter().any(|kept| kept.is(entry)) {
             self.change(|tasks| tasks.retain(|kept| !kept.is(entry)))?;
         }
@@ -188,7 +188,7 @@ impl Kept {
     }
 
     /// The task with this id, or the only one whose id begins so.
-    pub(super) fn find(&self, id: &str) -> Result<Option<Entry>, Stop> {
+    pub(crate) fn find(&self, id: &str) -> Result<Option<Entry>, Stop> {
         let tasks = self.read()?;
         let exact: Vec<_> = tasks.iter().filter(|kept| kept.id() == id).collect();
         let found = match exact.is_empty() {

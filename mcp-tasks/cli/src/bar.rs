@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::text;
+use crate::text;
 
 /// A bar shows parts of this; progress may be any number.
 const PARTS: f64 = 1000.0;
@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_millis(120);
 
 /// A progress bar on a terminal, and lines where there is none.
 #[derive(Debug)]
-pub(super) struct Bar {
+pub(crate) struct Bar {
     is_terminal: bool,
     shown: Option<ProgressBar>,
     paused: bool,
@@ -23,7 +23,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    pub(super) const fn new(is_terminal: bool) -> Self {
+    pub(crate) const fn new(is_terminal: bool) -> Self {
         Self {
             is_terminal,
             shown: None,
@@ -32,7 +32,7 @@ impl Bar {
         }
     }
 
-    pub(super) fn show(&mut self, done: Option<(f64, Option<f64>)>, words: &str) {
+    pub(crate) fn show(&mut self, done: Option<(f64, Option<f64>)>, words: &str) {
         let (done, words) = match done {
             Some(done) => (Some(done), words),
             None => read(words),
@@ -70,7 +70,7 @@ impl Bar {
     }
 
     /// A line above the bar.
-    pub(super) fn aside(&self, words: &str) {
+    pub(crate) fn aside(&self, words: &str) {
         let write = || {
             let _ = writeln!(std::io::stderr().lock(), "{words}");
         };
@@ -80,18 +80,18 @@ impl Bar {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if let Some(bar) = self.shown.take() {
             bar.finish_and_clear();
         }
     }
 
-    pub(super) fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.paused = true;
         self.clear();
     }
 
-    pub(super) const fn unpause(&mut self) {
+    pub(crate) const fn unpause(&mut self) {
         self.paused = false;
     }
 }

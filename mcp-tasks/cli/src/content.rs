@@ -2,14 +2,13 @@
 
 use serde_json::Value;
 
-use super::arguments::described;
-use super::schema::fields;
-use super::text;
-use crate::client::{InputRequest, ToolResult};
-use crate::context::InputKind;
+use crate::arguments::described;
+use crate::schema::fields;
+use crate::text;
+use mcp_tasks::client::{InputKind, InputRequest, ToolResult};
 
 /// What a tool returned: text as it is, structured content laid out, everything else described.
-pub(super) fn result(result: &ToolResult) -> String {
+pub(crate) fn result(result: &ToolResult) -> String {
     let structured = result.structured();
     let mut pieces: Vec<String> = result
         .content()
@@ -73,7 +72,7 @@ fn size(base64: &str) -> String {
 }
 
 /// A question: who it is for, and what can be answered.
-pub(super) fn question(request: &InputRequest) -> String {
+pub(crate) fn question(request: &InputRequest) -> String {
     let mut words = format!("question {}", text::line(request.key()));
     if let Some(message) = request.message() {
         words.push_str(&format!(": {message}"));

@@ -14,7 +14,7 @@ fn acts(c: char) -> bool {
 }
 
 /// The text with what [acts] made visible, as `\u{1b}`. Line ends and tabs stay.
-pub(super) fn block(text: &str) -> Cow<'_, str> {
+pub(crate) fn block(text: &str) -> Cow<'_, str> {
     let keeps = |c: char| matches!(c, '\n' | '\t') || !acts(c);
     if text.chars().all(keeps) {
         return Cow::Borrowed(text);
@@ -32,12 +32,12 @@ pub(super) fn block(text: &str) -> Cow<'_, str> {
 }
 
 /// The text on one line, its spaces as single ones.
-pub(super) fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     block(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// [`line`], no longer than so many characters.
-pub(super) fn short(text: &str, most: usize) -> String {
+pub(crate) fn short(text: &str, most: usize) -> String {
     let line = line(text);
     match line.char_indices().nth(most) {
         None => line,
@@ -49,12 +49,12 @@ pub(super) fn short(text: &str, most: usize) -> String {
 }
 
 /// JSON in which nothing [acts]; it reads as the same value.
-pub(super) fn json(value: &serde_json::Value) -> String {
+pub(crate) fn json(value: &serde_json::Value) -> String {
     inert(format!("{value:#}"))
 }
 
 /// [`json`] on one line.
-pub(super) fn json_line(value: &serde_json::Value) -> String {
+pub(crate) fn json_line(value: &serde_json::Value) -> String {
     inert(value.to_string())
 }
 

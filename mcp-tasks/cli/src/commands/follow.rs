@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::args::{self, Format, Target};
-use super::super::content;
-use super::super::interrupt::Interrupt;
-use super::super::outcome::{Outcome, Report, Stop};
-use super::super::prompt::{Onlooker, Prompt};
 use super::session::{Book, Context, Session};
-use crate::client::{ClientError, SavedTask, TaskClient, TaskEvent, TaskHandle, TaskState, ToolResult};
+use crate::args::{self, Format, Target};
+use crate::content;
+use crate::interrupt::Interrupt;
+use crate::outcome::{Outcome, Report, Stop};
+use crate::prompt::{Onlooker, Prompt};
+use mcp_tasks::client::{ClientError, SavedTask, TaskClient, TaskEvent, TaskHandle, TaskState, ToolResult};
 use serde_json::json;
 
 /// How long a second Ctrl-C is waited for: time enough to read what it would do.

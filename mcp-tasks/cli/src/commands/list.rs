@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::kept::Entry;
-use super::super::outcome::{Outcome, Report, Stop};
-use super::super::text;
 use super::session::Context;
-use crate::host::{Clock, SystemClock};
+use crate::kept::Entry;
+use crate::outcome::{Outcome, Report, Stop};
+use crate::text;
+use mcp_tasks::host::{Clock, SystemClock};
 
 pub(super) fn list(context: &Context) -> Result<Report, Stop> {
     let tasks = context.kept()?.read()?;

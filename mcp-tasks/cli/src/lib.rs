@@ -1,7 +1,8 @@
-//! The program `mcp-tasks`: calls tools of any MCP server from a terminal or a script, over [`client`](crate::client).
+#![doc = include_str!("../README.md")]
 //!
-//! Results go to standard output; progress, questions and errors to standard error. What comes from a server is shown
-//! with its control characters made visible, so that it cannot drive the terminal.
+//! ## This library
+//!
+//! It is the program and no more: [`main`] is here so that another package, such as one with tests, can build the program too.
 
 mod answers;
 mod args;
@@ -27,8 +28,7 @@ use self::args::{Arguments, Format};
 use self::outcome::Report;
 use self::screen::Screen;
 
-/// Runs the program on the arguments of the process. For its `main`, and for that of the tests.
-#[doc(hidden)]
+/// Runs the program on the arguments of the process, and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();

@@ -7,12 +7,12 @@ use inquire::validator::Validation;
 use inquire::{Confirm, InquireError, MultiSelect, Select, Text};
 use serde_json::{Map, Value};
 
-use super::schema::{Choice, Field, fields, plain};
-use super::text;
+use crate::schema::{Choice, Field, fields, plain};
+use crate::text;
 
 /// What came of asking.
 #[derive(Debug)]
-pub(super) enum Asked<T> {
+pub(crate) enum Asked<T> {
     Accept(T),
     Decline,
     /// Dismissed without a choice.
@@ -68,7 +68,7 @@ fn other_choices<T>() -> Option<Asked<T>> {
 }
 
 /// Fills in a form, field by field.
-pub(super) fn ask_form(schema: &Map<String, Value>) -> Asked<Map<String, Value>> {
+pub(crate) fn ask_form(schema: &Map<String, Value>) -> Asked<Map<String, Value>> {
     let fields = fields(&Value::Object(schema.clone()));
     let mut content = Map::new();
     if fields.is_empty() {
@@ -100,7 +100,7 @@ pub(super) fn ask_form(schema: &Map<String, Value>) -> Asked<Map<String, Value>>
 }
 
 /// Asks for consent alone.
-pub(super) fn ask_consent(agree: &str) -> Asked<()> {
+pub(crate) fn ask_consent(agree: &str) -> Asked<()> {
     let decline = Other::Decline.to_string();
     let dismiss = Other::Dismiss.to_string();
     let later = Other::Later.to_string();

@@ -2,22 +2,22 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::args::{self, Target};
-use super::super::interrupt::Interrupts;
-use super::super::kept::{Entry, Kept, Problem};
-use super::super::outcome::{Report, Stop};
-use super::super::screen::Screen;
-use super::super::server::Server;
-use super::super::text;
-use crate::client::{InputHandler, SavedTask, TaskClient, TaskEvent, TaskHandle, TaskState};
+use crate::args::{self, Target};
+use crate::interrupt::Interrupts;
+use crate::kept::{Entry, Kept, Problem};
+use crate::outcome::{Report, Stop};
+use crate::screen::Screen;
+use crate::server::Server;
+use crate::text;
+use mcp_tasks::client::{InputHandler, SavedTask, TaskClient, TaskEvent, TaskHandle, TaskState};
 
 /// What commands work with.
 #[derive(Debug)]
-pub(in super::super) struct Context {
-    pub(in super::super) screen: Screen,
-    pub(in super::super) kept: Result<Kept, Problem>,
-    pub(in super::super) interrupts: Interrupts,
-    pub(in super::super) envs: Vec<(String, String)>,
+pub(crate) struct Context {
+    pub(crate) screen: Screen,
+    pub(crate) kept: Result<Kept, Problem>,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) envs: Vec<(String, String)>,
 }
 
 impl Context {
@@ -26,8 +26,8 @@ impl Context {
     }
 
     /// Answers that are there beforehand.
-    pub(super) fn answers(args: &args::Answers) -> Result<super::super::answers::Answers, Stop> {
-        super::super::answers::Answers::read(args)
+    pub(super) fn answers(args: &args::Answers) -> Result<crate::answers::Answers, Stop> {
+        crate::answers::Answers::read(args)
     }
 
     /// The task that is meant, and its server.
@@ -243,6 +243,8 @@ impl Book {
                 self.screen
                     .hint(&format!("{error}; again in {:.1} s", after.as_secs_f64()));
             }
+            // Events that a later client adds have nothing to show here.
+            _ => {}
         }
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::process::Command;
 use tokio::sync::oneshot;
+use url::Url;
 
-use super::outcome::Stop;
-use super::screen::Screen;
-use crate::client::{ClientError, TaskClient, TaskClientBuilder, without_secrets};
+use crate::outcome::Stop;
+use crate::screen::Screen;
+use mcp_tasks::client::{ClientError, TaskClient, TaskClientBuilder};
 
 /// The variable with the bearer token.
 const TOKEN: &str = "MCP_TASKS_TOKEN";
@@ -32,15 +33,17 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A server, as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Server {
-    /// A URL.
-    Http(String),
+pub(crate) enum Server {
+    Http(Url),
     /// A command, as written and as words.
-    Command { line: String, words: Vec<String> },
+    Command {
+        line: String,
+        words: Vec<String>,
+    },
 }
 
 impl Server {
-    pub(super) fn parse(text: &str) -> Result<Self, Stop> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Stop> {
         if let Some(line) = text.strip_prefix("stdio:") {
             let words = shlex::split(line)
                 .ok_or_else(|| Stop::usage(format!("the quotes in the command {line:?} do not match")))?;
@@ -54,10 +57,10 @@ impl Server {
         }
         let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         match scheme.as_deref() {
-            Some("http" | "https") => match reqwest::Url::parse(text) {
-                Ok(url) if url.has_host() => Ok(Self::Http(text.to_owned())),
-                _ => Err(Stop::usage(format!("{:?} is no URL", without_secrets(text)))),
-            },
+            // The text is not repeated: it may have a secret in it.
+            Some("http" | "https") => Url::parse(text)
+                .map(Self::Http)
+                .map_err(|error| Stop::usage(format!("the URL of the server is not valid: {error}"))),
             // What is no URL may be a token that was pasted in the wrong place, so it is not repeated.
             _ => Err(Stop::usage(
                 "a server is a URL (http://127.0.0.1:8080/mcp) or a command (\"stdio:npx -y some-server\")",
@@ -66,24 +69,24 @@ impl Server {
     }
 
     /// The server as it may be kept, and whether it is whole: secrets in a URL are left out.
-    pub(super) fn kept(&self) -> (String, bool) {
+    pub(crate) fn kept(&self) -> (String, bool) {
         match self {
             Self::Http(url) => {
-                let kept = without_secrets(url);
-                let same = reqwest::Url::parse(url).is_ok_and(|whole| whole.as_str() == kept);
-                (kept, same)
+                let kept = without_secrets(url.clone());
+                let whole = kept == *url;
+                (kept.into(), whole)
             }
             Self::Command { line, .. } => (format!("stdio:{line}"), true),
         }
     }
 
     /// Whether the server ends with this program.
-    pub(super) const fn is_child(&self) -> bool {
+    pub(crate) const fn is_child(&self) -> bool {
         matches!(self, Self::Command { .. })
     }
 
     /// Connects.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
         builder: TaskClientBuilder,
         envs: &[(String, String)],
@@ -96,7 +99,7 @@ impl Server {
                     Some(token) => builder.bearer(token),
                     None => builder,
                 };
-                builder.connect_http(url).await?
+                builder.connect_http(url.as_str()).await?
             }
             Self::Command { words, .. } => {
                 let mut command = Command::new(&words[0]);
@@ -139,6 +142,15 @@ impl Server {
         };
         Ok(client)
     }
+}
+
+/// The URL without a user, a password, and what may be a token: its query and its fragment.
+fn without_secrets(mut url: Url) -> Url {
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url
 }
 
 /// What helps a server that may speak MCP elsewhere than on its standard streams, unless it was done.
@@ -194,7 +206,8 @@ mod tests {
     #[test]
     fn a_server_is_a_url_or_a_command() {
         let parse = |text: &str| Server::parse(text).ok();
-        assert_eq!(parse("http://h:1/mcp"), Some(Server::Http("http://h:1/mcp".to_owned())));
+        let url = Url::parse("http://h:1/mcp").unwrap();
+        assert_eq!(parse("http://h:1/mcp"), Some(Server::Http(url)));
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         assert_eq!(
             parse("stdio:npx -y 'a b'"),
@@ -221,7 +234,7 @@ mod tests {
     #[cfg(unix)]
     #[tokio::test(start_paused = true)]
     async fn a_server_that_says_nothing_is_given_up_with_words_for_what_to_do() {
-        let screen = Screen::new(super::super::args::Format::Text, true);
+        let screen = Screen::new(crate::args::Format::Text, true);
         let start = async |envs: &[(String, String)]| {
             let server = Server::parse("stdio:sleep 1000").unwrap();
             let began = tokio::time::Instant::now();

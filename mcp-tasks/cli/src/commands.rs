@@ -9,14 +9,14 @@ mod session;
 mod tools;
 
 use self::session::Context;
-use super::args::{Arguments, Command};
-use super::interrupt::Interrupts;
-use super::kept::Kept;
-use super::outcome::{Report, Stop};
-use super::screen::Screen;
+use crate::args::{Arguments, Command};
+use crate::interrupt::Interrupts;
+use crate::kept::Kept;
+use crate::outcome::{Report, Stop};
+use crate::screen::Screen;
 
 /// Runs a command to its end.
-pub(super) async fn run(arguments: Arguments, screen: &Screen) -> Result<Report, Stop> {
+pub(crate) async fn run(arguments: Arguments, screen: &Screen) -> Result<Report, Stop> {
     let mut context = Context {
         screen: screen.clone(),
         kept: Kept::at(arguments.global.state),

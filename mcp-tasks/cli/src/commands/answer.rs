@@ -2,17 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::super::answers::{Answers, to_response};
-use super::super::args;
-use super::super::arguments;
-use super::super::content;
-use super::super::outcome::{Outcome, Report, Stop};
-use super::super::prompt::{Onlooker, Prompt};
 use super::follow::stopped;
 use super::session::{Context, Session};
-use crate::Elicited;
-use crate::client::{InputRequest, SavedTask, TaskState};
-use crate::context::InputKind;
+use crate::answers::{Answers, to_response};
+use crate::args;
+use crate::arguments;
+use crate::content;
+use crate::outcome::{Outcome, Report, Stop};
+use crate::prompt::{Onlooker, Prompt};
+use mcp_tasks::client::{Elicited, InputKind, InputRequest, SavedTask, TaskState};
 
 pub(super) async fn run(context: &mut Context, answer: &args::Answer) -> Result<Report, Stop> {
     let (server, task) = context.target(&answer.target)?;
@@ -46,7 +44,7 @@ async fn in_session(
     session.book.keep(handle.saved());
     sent.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
     Ok(Report::new(Outcome::Success)
-        .text(format!("answered {}", super::super::text::line(&key)))
+        .text(format!("answered {}", crate::text::line(&key)))
         .task(handle.saved())
         .member("key", key))
 }

@@ -6,11 +6,11 @@ use std::io::Read;
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
-use super::outcome::Stop;
-use super::schema::{Check, Field, fields};
+use crate::outcome::Stop;
+use crate::schema::{Check, Field, fields};
 
 /// Makes the arguments of a tool from the command line.
-pub(super) fn of_tool(
+pub(crate) fn of_tool(
     tool: &Tool,
     given: Map<String, Value>,
     typed: &[(String, String)],
@@ -34,7 +34,7 @@ pub(super) fn of_tool(
 }
 
 /// Makes an object of a schema: what is given whole, and what was typed for its fields.
-pub(super) fn object(
+pub(crate) fn object(
     schema: &Value,
     given: Map<String, Value>,
     typed: &[(String, String)],
@@ -81,7 +81,7 @@ pub(super) fn object(
 }
 
 /// An argument in one line.
-pub(super) fn described(field: &Field) -> String {
+pub(crate) fn described(field: &Field) -> String {
     let mut words = format!("{}: {}", field.name, field.expected());
     if let Some(default) = field.default() {
         words.push_str(&format!(" (default {default})"));
@@ -89,13 +89,13 @@ pub(super) fn described(field: &Field) -> String {
         words.push_str(" (may be left out)");
     }
     if let Some(description) = field.text("description").or_else(|| field.text("title")) {
-        words.push_str(&format!(" – {}", super::text::line(description)));
+        words.push_str(&format!(" – {}", crate::text::line(description)));
     }
     words
 }
 
 /// A JSON object from the command line, a file, or standard input.
-pub(super) fn json(text: &str) -> Result<Map<String, Value>, Stop> {
+pub(crate) fn json(text: &str) -> Result<Map<String, Value>, Stop> {
     let (from, text) = match text.strip_prefix('@') {
         Some("-") => ("standard input".to_owned(), read_stdin()?),
         Some(file) => {
@@ -110,14 +110,14 @@ pub(super) fn json(text: &str) -> Result<Map<String, Value>, Stop> {
     parse(&from, &text)
 }
 
-pub(super) fn read_stdin() -> Result<String, Stop> {
+pub(crate) fn read_stdin() -> Result<String, Stop> {
     let mut text = String::new();
     let read = std::io::stdin().lock().read_to_string(&mut text);
     read.map_err(|error| Stop::local(format!("standard input cannot be read: {error}")))?;
     Ok(text)
 }
 
-pub(super) fn parse(from: &str, text: &str) -> Result<Map<String, Value>, Stop> {
+pub(crate) fn parse(from: &str, text: &str) -> Result<Map<String, Value>, Stop> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Stop::usage(format!(

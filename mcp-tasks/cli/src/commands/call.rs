@@ -3,15 +3,15 @@
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
-use super::super::args;
-use super::super::arguments;
-use super::super::outcome::{Outcome, Report, Stop};
-use super::super::prompt::Prompt;
-use super::super::server::Server;
-use super::super::text;
 use super::follow;
 use super::session::{Context, Session};
-use crate::client::ToolCall;
+use crate::args;
+use crate::arguments;
+use crate::outcome::{Outcome, Report, Stop};
+use crate::prompt::Prompt;
+use crate::server::Server;
+use crate::text;
+use mcp_tasks::client::ToolCall;
 
 pub(super) async fn run(context: &mut Context, call: args::Call) -> Result<Report, Stop> {
     let server = Server::parse(&call.server)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// The exit codes, as `--help` has them. They are those of [`Outcome`](super::outcome::Outcome).
+/// The exit codes, as `--help` has them. They are those of [`Outcome`](crate::outcome::Outcome).
 const EXIT_CODES: &str = "\
 Exit codes:
     0  success
@@ -29,33 +29,33 @@ The URL of a server (http://127.0.0.1:8080/mcp), or a command to start one on st
 /// Call tools of MCP servers, and see their tasks through.
 #[derive(Debug, Parser)]
 #[command(name = "mcp-tasks", version, after_help = EXIT_CODES, subcommand_required = true)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(super) global: Global,
+    pub(crate) global: Global,
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(crate) command: Command,
 }
 
 /// What all commands understand.
 #[derive(Debug, Args)]
-pub(super) struct Global {
+pub(crate) struct Global {
     /// What standard output is for: people, or one JSON document for scripts
     #[arg(long, short, global = true, value_enum, default_value_t = Format::Text)]
-    pub(super) output: Format,
+    pub(crate) output: Format,
     /// Show no progress and no hints
     #[arg(long, short, global = true)]
-    pub(super) quiet: bool,
+    pub(crate) quiet: bool,
     /// The file that open tasks are kept in
     #[arg(long, global = true, value_name = "FILE", env = "MCP_TASKS_STATE", hide_env = true)]
-    pub(super) state: Option<PathBuf>,
+    pub(crate) state: Option<PathBuf>,
     /// A variable for a server that is started by a command; may be given several times
     #[arg(long = "env", short, global = true, value_name = "NAME=VALUE", value_parser = pair)]
-    pub(super) envs: Vec<(String, String)>,
+    pub(crate) envs: Vec<(String, String)>,
 }
 
 /// What standard output is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// People
     Text,
     /// Scripts
@@ -64,7 +64,7 @@ pub(super) enum Format {
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// List the tools of a server
     Tools {
         #[arg(help = SERVER)]
@@ -111,67 +111,67 @@ pub(super) enum Command {
 
 /// A call.
 #[derive(Debug, Args)]
-pub(super) struct Call {
+pub(crate) struct Call {
     #[arg(help = SERVER)]
-    pub(super) server: String,
+    pub(crate) server: String,
     /// The name of the tool
-    pub(super) tool: String,
+    pub(crate) tool: String,
     /// An argument, read as the type that the tool wants; one of an array may be given several times
     #[arg(long = "arg", short, value_name = "NAME=VALUE", value_parser = pair)]
-    pub(super) args: Vec<(String, String)>,
+    pub(crate) args: Vec<(String, String)>,
     /// All arguments as a JSON object; @FILE reads it from a file, @- from standard input. Each --arg replaces one
     #[arg(long, value_name = "JSON")]
-    pub(super) json: Option<String>,
+    pub(crate) json: Option<String>,
     /// If the call becomes a task, print its id and do not wait for its result
     #[arg(long)]
-    pub(super) detach: bool,
+    pub(crate) detach: bool,
     #[command(flatten)]
-    pub(super) answers: Answers,
+    pub(crate) answers: Answers,
 }
 
 /// Answers that are there before the questions.
 #[derive(Debug, Args)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     /// Answers to questions, as a JSON object: by the key of a question (`{"elicit-1": {"publish": true}}`), or by the
     /// names of the fields of its form (`{"publish": true}`). `{"elicit-1": {"action": "decline"}}` declines. @- is
     /// standard input
     #[arg(long = "answers", value_name = "FILE")]
-    pub(super) file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// A task.
 #[derive(Debug, Args)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The id of the task, or the start of the id of one that is kept
-    pub(super) task: String,
+    pub(crate) task: String,
     /// Its server, if the task is not kept, or was reached by a URL with a secret in it
     #[arg(long, value_name = "SERVER")]
-    pub(super) server: Option<String>,
+    pub(crate) server: Option<String>,
 }
 
 /// An answer by hand.
 #[derive(Debug, Args)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     #[command(flatten)]
-    pub(super) target: Target,
+    pub(crate) target: Target,
     /// The key of the question; not needed if there is one alone
     #[arg(long, value_name = "KEY")]
-    pub(super) key: Option<String>,
+    pub(crate) key: Option<String>,
     /// A field of the form, read as the type that it wants. Without any, the question is asked in the terminal
     #[arg(long = "arg", short, value_name = "FIELD=VALUE", value_parser = pair, conflicts_with_all = ["decline", "dismiss"])]
-    pub(super) args: Vec<(String, String)>,
+    pub(crate) args: Vec<(String, String)>,
     /// The whole form as a JSON object; @FILE and @- as for calls
     #[arg(long, value_name = "JSON", conflicts_with_all = ["decline", "dismiss"])]
-    pub(super) json: Option<String>,
+    pub(crate) json: Option<String>,
     /// Agree, to a question without a form such as a page to be visited
     #[arg(long, conflicts_with_all = ["args", "json", "decline", "dismiss"])]
-    pub(super) accept: bool,
+    pub(crate) accept: bool,
     /// Decline to answer
     #[arg(long, conflicts_with = "dismiss")]
-    pub(super) decline: bool,
+    pub(crate) decline: bool,
     /// Dismiss the question without a choice (the protocol's "cancel"); this does not cancel the task
     #[arg(long)]
-    pub(super) dismiss: bool,
+    pub(crate) dismiss: bool,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -185,8 +185,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
 mod tests {
     use clap::CommandFactory;
 
-    use super::super::outcome::Outcome;
     use super::*;
+    use crate::outcome::Outcome;
 
     #[test]
     fn the_parser_is_sound() {

@@ -11,29 +11,29 @@ const MAX_REFERENCES: usize = 16;
 
 /// The schema of a field or an argument, with its references resolved.
 #[derive(Debug, Clone)]
-pub(super) struct Field {
-    pub(super) name: String,
-    pub(super) required: bool,
-    pub(super) schema: Value,
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) required: bool,
+    pub(crate) schema: Value,
     check: Check,
 }
 
 /// One of several values to choose from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
-    pub(super) value: Value,
-    pub(super) title: Option<String>,
+pub(crate) struct Choice {
+    pub(crate) value: Value,
+    pub(crate) title: Option<String>,
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = plain(&self.value);
-        f.write_str(&super::text::line(self.title.as_deref().unwrap_or(&plain)))
+        f.write_str(&crate::text::line(self.title.as_deref().unwrap_or(&plain)))
     }
 }
 
 /// Text as it is, everything else as JSON.
-pub(super) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -42,10 +42,10 @@ pub(super) fn plain(value: &Value) -> String {
 
 /// Checks values. A schema that makes no sense checks nothing: the server has the last word.
 #[derive(Debug, Clone)]
-pub(super) struct Check(Option<Arc<Validator>>);
+pub(crate) struct Check(Option<Arc<Validator>>);
 
 impl Check {
-    pub(super) fn new(schema: &Value) -> Self {
+    pub(crate) fn new(schema: &Value) -> Self {
         let validator = jsonschema::options()
             .should_validate_formats(true)
             .should_ignore_unknown_formats(true)
@@ -54,7 +54,7 @@ impl Check {
     }
 
     /// What is wrong, each with the place where it is.
-    pub(super) fn problems(&self, value: &Value) -> Vec<String> {
+    pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
         let Some(validator) = &self.0 else { return Vec::new() };
         let told = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
             "" => error.to_string(),
@@ -80,7 +80,7 @@ fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
 }
 
 /// The properties of an object schema, in its order.
-pub(super) fn fields(root: &Value) -> Vec<Field> {
+pub(crate) fn fields(root: &Value) -> Vec<Field> {
     let required: Vec<&str> = root
         .get("required")
         .and_then(Value::as_array)
@@ -135,7 +135,7 @@ fn types(schema: &Value) -> Vec<&str> {
 }
 
 /// The values to choose from, where there are such.
-pub(super) fn choices(schema: &Value) -> Option<Vec<Choice>> {
+pub(crate) fn choices(schema: &Value) -> Option<Vec<Choice>> {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let titles = schema.get("enumNames").and_then(Value::as_array);
         let title = |at: usize| Some(titles?.get(at)?.as_str()?.to_owned());
@@ -156,42 +156,42 @@ pub(super) fn choices(schema: &Value) -> Option<Vec<Choice>> {
 }
 
 impl Field {
-    pub(super) fn is(&self, kind: &str) -> bool {
+    pub(crate) fn is(&self, kind: &str) -> bool {
         // `null` beside another type says that it may be left out.
         let mut types = types(&self.schema);
         types.retain(|name| *name != "null");
         types == [kind]
     }
 
-    pub(super) fn choices(&self) -> Option<Vec<Choice>> {
+    pub(crate) fn choices(&self) -> Option<Vec<Choice>> {
         choices(&self.schema)
     }
 
     /// The choices of an array's elements.
-    pub(super) fn many_choices(&self) -> Option<Vec<Choice>> {
+    pub(crate) fn many_choices(&self) -> Option<Vec<Choice>> {
         self.is("array").then(|| choices(self.schema.get("items")?)).flatten()
     }
 
-    pub(super) fn default(&self) -> Option<&Value> {
+    pub(crate) fn default(&self) -> Option<&Value> {
         self.schema.get("default").filter(|value| !value.is_null())
     }
 
-    pub(super) fn text(&self, member: &str) -> Option<&str> {
+    pub(crate) fn text(&self, member: &str) -> Option<&str> {
         self.schema.get(member)?.as_str()
     }
 
     /// What is wrong with a value, or nothing.
-    pub(super) fn problems(&self, value: &Value) -> Vec<String> {
+    pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
         self.check.problems(value)
     }
 
     /// What is expected, in a few words.
-    pub(super) fn expected(&self) -> String {
+    pub(crate) fn expected(&self) -> String {
         expected(&self.schema)
     }
 
     /// Reads what somebody typed.
-    pub(super) fn read(&self, typed: &str) -> Result<Value, String> {
+    pub(crate) fn read(&self, typed: &str) -> Result<Value, String> {
         let value = read(&self.schema, typed).ok_or_else(|| format!("{} is expected", self.expected()))?;
         match self.problems(&value).as_slice() {
             [] => Ok(value),
@@ -200,7 +200,7 @@ impl Field {
     }
 
     /// Reads several values for one argument: the elements of an array.
-    pub(super) fn read_all(&self, typed: &[String]) -> Result<Value, String> {
+    pub(crate) fn read_all(&self, typed: &[String]) -> Result<Value, String> {
         if let [one] = typed {
             // An array with one element may be written without its brackets.
             if !self.is("array") || one.trim_start().starts_with('[') {

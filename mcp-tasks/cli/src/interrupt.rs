@@ -2,11 +2,11 @@
 
 use tokio::sync::mpsc;
 
-use super::outcome::{Outcome, Stop};
+use crate::outcome::{Outcome, Stop};
 
 /// Why the program is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Interrupt {
+pub(crate) enum Interrupt {
     /// Ctrl-C. A second one means more.
     Key,
     /// SIGTERM or SIGHUP: nobody is there to press a key again.
@@ -15,14 +15,14 @@ pub(super) enum Interrupt {
 
 /// What interrupts the program, in its order.
 #[derive(Debug)]
-pub(super) struct Interrupts {
+pub(crate) struct Interrupts {
     sender: mpsc::UnboundedSender<Interrupt>,
     receiver: mpsc::UnboundedReceiver<Interrupt>,
 }
 
 impl Interrupts {
     /// From here on signals do not end the program by themselves.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         let keys = sender.clone();
         tokio::spawn(
@@ -45,12 +45,12 @@ impl Interrupts {
     }
 
     /// For what else interrupts.
-    pub(super) fn sender(&self) -> mpsc::UnboundedSender<Interrupt> {
+    pub(crate) fn sender(&self) -> mpsc::UnboundedSender<Interrupt> {
         self.sender.clone()
     }
 
     /// The next one. Cancel safe.
-    pub(super) async fn next(&mut self) -> Interrupt {
+    pub(crate) async fn next(&mut self) -> Interrupt {
         match self.receiver.recv().await {
             Some(interrupt) => interrupt,
             // There is a sender in `self`.
@@ -59,7 +59,7 @@ impl Interrupts {
     }
 
     /// The future's outcome, unless it is interrupted, which drops it.
-    pub(super) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Stop> {
+    pub(crate) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Stop> {
         tokio::select! {
             outcome = future => Ok(outcome),
             _ = self.next() => Err(Stop::new(Outcome::Detached, "interrupted")),

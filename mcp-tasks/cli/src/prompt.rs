@@ -7,20 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::answers::Answers;
-use super::form::{Asked, ask_consent, ask_form};
-use super::interrupt::Interrupt;
-use super::screen::Screen;
-use super::text;
-use crate::Elicited;
-use crate::client::{FormRequest, InputError, InputHandler, UrlRequest};
-use crate::context::InputKind;
+use crate::answers::Answers;
+use crate::form::{Asked, ask_consent, ask_form};
+use crate::interrupt::Interrupt;
+use crate::screen::Screen;
+use crate::text;
+use mcp_tasks::client::{Elicited, FormRequest, InputError, InputHandler, InputKind, UrlRequest};
 
 /// Whether a prompt has the terminal.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Gives the terminal back as it was, if a prompt has it still.
-pub(super) fn restore_terminal() {
+pub(crate) fn restore_terminal() {
     if OPEN.swap(false, Ordering::SeqCst) {
         let _ = crossterm::execute!(
             io::stderr(),
@@ -34,7 +32,7 @@ pub(super) fn restore_terminal() {
 
 /// Answers from a file, and from the user where there is one.
 #[derive(Debug, Clone)]
-pub(super) struct Prompt {
+pub(crate) struct Prompt {
     screen: Screen,
     answers: Answers,
     interrupts: mpsc::UnboundedSender<Interrupt>,
@@ -58,7 +56,7 @@ impl Drop for Open<'_> {
 }
 
 impl Prompt {
-    pub(super) fn new(screen: &Screen, answers: Answers, interrupts: mpsc::UnboundedSender<Interrupt>) -> Self {
+    pub(crate) fn new(screen: &Screen, answers: Answers, interrupts: mpsc::UnboundedSender<Interrupt>) -> Self {
         Self {
             screen: screen.clone(),
             answers,
@@ -118,7 +116,7 @@ impl Prompt {
     }
 
     /// Asks for a form, by the file first.
-    pub(super) async fn fill(
+    pub(crate) async fn fill(
         &self,
         key: &str,
         message: &str,
@@ -132,7 +130,7 @@ impl Prompt {
     }
 
     /// Shows a page, unless the file has the answer.
-    pub(super) async fn visit(&self, key: &str, message: &str, url: &str) -> Result<Elicited<()>, InputError> {
+    pub(crate) async fn visit(&self, key: &str, message: &str, url: &str) -> Result<Elicited<()>, InputError> {
         if let Some(answer) = self.answers.url(key) {
             return Ok(answer);
         }
@@ -174,7 +172,7 @@ impl InputHandler for Prompt {
 
 /// Shows what a task asks, and leaves the answer to others.
 #[derive(Debug)]
-pub(super) struct Onlooker;
+pub(crate) struct Onlooker;
 
 impl InputHandler for Onlooker {
     fn kinds(&self) -> Vec<InputKind> {
@@ -189,7 +187,7 @@ impl InputHandler for Onlooker {
         std::future::pending().await
     }
 
-    async fn sampling(&self, _: crate::client::SamplingRequest) -> Result<Value, InputError> {
+    async fn sampling(&self, _: mcp_tasks::client::SamplingRequest) -> Result<Value, InputError> {
         std::future::pending().await
     }
 
