@@ -1,4 +1,4 @@
-//! Calls tools of any MCP server, and sees their tasks through.
+//! A client that calls tools of any MCP server and waits for their tasks.
 //!
 //! ```no_run
 //! use mcp_tasks::client::TaskClient;
@@ -98,16 +98,16 @@ pub struct TaskClient {
 struct Connection {
     peer: Peer<RoleClient>,
     progress: Arc<ProgressRoutes>,
-    /// The connection, unless it is the application's.
+    /// The service that drives the connection, unless it is the application's.
     service: Mutex<Option<Service>>,
     input_support: InputSupport,
     capabilities: Value,
     pacing: Pacing,
     clock: Clock,
     endpoint: Option<String>,
-    /// Whether the connection hands on what the server said, whole.
+    /// Whether the connection hands on results verbatim.
     is_verbatim: bool,
-    /// Whether the server was found not to tell of tasks.
+    /// Whether the server has refused `subscriptions/listen` for good.
     subscriptions_unsupported: AtomicBool,
 }
 
@@ -161,7 +161,7 @@ impl Connection {
     ) -> Result<Value, ClientError> {
         let mut params = Map::from_iter([("taskId".to_owned(), json!(id.as_str()))]);
         params.extend(more.map(|(name, value)| (name.to_owned(), value)));
-        let timeout = Timeout::Total(self.pacing.request_timeout);
+        let timeout = Timeout::Answer(self.pacing.request_timeout);
         let answer = self.request(method, params, Verbatim::default(), timeout, |_| {}).await;
         answer.map_err(|error| match error {
             RequestError::Refused(error) if error.code == ErrorCode::INVALID_PARAMS && method != "tasks/update" => {
@@ -272,7 +272,7 @@ impl TaskClient {
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ListToolsRequest::with_param(page);
-            let timeout = Timeout::Total(self.connection.pacing.request_timeout);
+            let timeout = Timeout::Answer(self.connection.pacing.request_timeout);
             let answer = self
                 .connection
                 .send(ClientRequest::ListToolsRequest(request), timeout, |_| {})
@@ -313,11 +313,11 @@ impl TaskClient {
     /// What the server asks before there is a result or a task is answered on the way, by the client's handler.
     ///
     /// # Errors
-    /// If the server cannot be reached, refuses, makes no sense, or asks something that nobody here answers.
+    /// If the server cannot be reached, refuses, makes no sense, or asks something that this client has no handler for.
     ///
     /// # Cancel safety
-    /// A call that is dropped before it is answered is called off. If it had become a task already, that goes on, and
-    /// nobody knows its id.
+    /// A call that is dropped before its answer is cancelled (`notifications/cancelled`). If the server has made a task of it
+    /// already, the task goes on, and its id is lost.
     pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<ToolCall, ClientError> {
         let arguments = match serde_json::to_value(arguments) {
             Ok(Value::Object(arguments)) => arguments,
@@ -343,7 +343,7 @@ impl TaskClient {
         }
     }
 
-    /// Goes on with a task that was [kept](SavedTask), or of which only the [`TaskId`] is known. Nothing is sent yet.
+    /// A handle of a task that was [saved](SavedTask), or of which only the [`TaskId`] is known. Nothing is sent yet.
     ///
     /// # Errors
     /// [`OtherServer`](ClientError::OtherServer) if the task is one of a server with another name.
@@ -365,7 +365,7 @@ impl TaskClient {
         })
     }
 
-    /// Looks at a task.
+    /// The present state of a task (`tasks/get`).
     ///
     /// # Errors
     /// [`UnknownTask`](ClientError::UnknownTask) if the server does not know it, and as every request.
@@ -373,7 +373,7 @@ impl TaskClient {
         self.connection.get(id).await
     }
 
-    /// Answers questions of a task, by their keys.
+    /// Answers input requests of a task, by their keys (`tasks/update`).
     ///
     /// # Errors
     /// As every request. Servers may take an answer to what they do not ask, and ignore it.
@@ -381,7 +381,7 @@ impl TaskClient {
         self.connection.update(id, answers).await
     }
 
-    /// Calls a task off. The server acknowledges at once and may stop it later, or not at all.
+    /// Cancels a task (`tasks/cancel`). The server acknowledges at once and may stop the task later, or not at all.
     ///
     /// # Errors
     /// [`UnknownTask`](ClientError::UnknownTask) if the server does not know it, and as every request.

@@ -1,4 +1,4 @@
-//! Tests of tools, for whoever writes them: one tool, without a server, a client or a store.
+//! Tests of one tool, without a server, a client or a store.
 //!
 //! [`TestTool`] runs the function behind an attribute the way a server does: the same checks of guard and arguments,
 //! the same driver of bodies, the same ledger. What the world outside would give comes from the test: arguments, states,
@@ -136,7 +136,7 @@
 //! use mcp_tasks::prelude::*;
 //! use mcp_tasks::testing::{Ledger, TestTool};
 //!
-//! /// Greet somebody, in two steps.
+//! /// Greet a person, in two steps.
 //! #[mcp_task]
 //! async fn greet(ctx: ToolContext, name: String) -> Result<String, ToolError> {
 //!     let begin = ctx.step("begin", || async { Ok::<_, ToolError>("Hello".to_owned()) }).await?;

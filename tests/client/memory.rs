@@ -312,7 +312,7 @@ async fn a_question_is_answered_by_hand() {
     let mut task = deferred(&client, "ask").await;
     let key = loop {
         match task.get().await.unwrap().state {
-            TaskState::InputRequired { requests } => break requests[0].key().to_owned(),
+            TaskState::InputRequired { requests, .. } => break requests[0].key().to_owned(),
             _ => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     };

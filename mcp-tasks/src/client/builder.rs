@@ -1,4 +1,4 @@
-//! Making a client.
+//! The builder of a client.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -94,14 +94,14 @@ impl TaskClientBuilder {
         self
     }
 
-    /// Who answers what servers ask. The client declares what the handler [answers](InputHandler::kinds), and nothing
+    /// The handler that answers what servers ask. The client declares what the handler [answers](InputHandler::kinds), and nothing
     /// without a handler.
     pub fn input(mut self, handler: impl InputHandler) -> Self {
         self.input_support = InputSupport::new(handler);
         self
     }
 
-    /// Who is told what happens; see [`TaskClient::observed_by`].
+    /// The function that is told what happens; see [`TaskClient::observed_by`].
     pub fn observe(mut self, observe: impl Fn(TaskEvent<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Observer::new(observe);
         self
@@ -183,8 +183,8 @@ impl TaskClientBuilder {
     /// Connects over a pair of streams, one message a line, as on standard streams.
     ///
     /// # Errors
-    /// [`Transport`](ClientError::Transport) if the streams end, and [`Protocol`](ClientError::Protocol) if nobody speaks
-    /// MCP there.
+    /// [`Transport`](ClientError::Transport) if the streams end, and [`Protocol`](ClientError::Protocol) if the other end
+    /// does not speak MCP.
     pub async fn connect_io<R, W>(self, reader: R, writer: W) -> Result<TaskClient, ClientError>
     where
         R: AsyncRead + Unpin + Send + 'static,

@@ -1,4 +1,4 @@
-//! From a call to a result or a task.
+//! `tools/call`, with its rounds of input requests, until there is a result or a task.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::response::{self, CallResponse};
 use super::wire::Verbatim;
 use super::{ClientError, InputNeeded, InputRequest, SavedTask, TaskClient, TaskEvent, TaskHandle, ToolCall};
 
-/// How many rounds of questions one call may take. Nobody fills in more forms than this; a server may ask for ever.
+/// How many rounds of questions one call may take. No user fills in more forms than this; a server may ask for ever.
 const MAX_ROUNDS: u32 = 100;
 
 /// The longest wait before a round that asks nothing.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// Sends `tools/call`, as often as its server wants to hear it again.
+/// Sends `tools/call`, again for each round that the server asks for.
 pub(super) async fn call(
     client: &TaskClient,
     tool: &str,
@@ -78,7 +78,7 @@ async fn send_call(client: &TaskClient, params: Map<String, Value>) -> Result<Ca
         });
     };
     let connection = &client.connection;
-    let timeout = connection.pacing.call_timeout.map_or(Timeout::None, Timeout::Idle);
+    let timeout = connection.pacing.call_timeout.map_or(Timeout::Never, Timeout::Progress);
     let answer = connection
         .request("tools/call", params, Verbatim::default(), timeout, progress)
         .await

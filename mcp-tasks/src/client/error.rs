@@ -1,4 +1,4 @@
-//! How a call fails, seen from the client.
+//! How a call or a task fails for the client.
 
 use std::fmt;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub enum ClientError {
         /// What this side can do about it, where the client knows.
         hint: Option<&'static str>,
     },
-    /// The task was called off.
+    /// The task was cancelled.
     #[error("the task {id} was cancelled")]
     #[non_exhaustive]
     Cancelled {
@@ -52,7 +52,7 @@ pub enum ClientError {
         /// What the server said about it.
         status_message: Option<String>,
     },
-    /// The server asks something that nobody here answers.
+    /// The server asks something that this client has no handler for.
     #[error("{0}")]
     InputNeeded(Box<InputNeeded>),
     /// The server wants a capability that this client does not declare.
@@ -101,7 +101,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The task that goes on although nobody waits for it any more; [resume](super::TaskClient::resume) it later.
+    /// The task that goes on after the wait has ended with this error; [resume](super::TaskClient::resume) it later.
     #[must_use]
     pub fn task(&self) -> Option<&SavedTask> {
         match self {
@@ -250,7 +250,7 @@ pub struct TransportError {
     pub message: String,
     /// The HTTP status, if the server answered with one.
     pub status: Option<u16>,
-    /// How long the server wants to be left alone.
+    /// How long to wait before the next request (`Retry-After`).
     pub retry_after: Option<Duration>,
     /// Whether the same request may work later.
     pub(super) is_temporary: bool,

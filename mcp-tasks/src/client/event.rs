@@ -10,10 +10,10 @@ use super::{ClientError, DetailedTask, SavedTask};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskEvent<'a> {
-    /// The call became a task. Keep it, and it can be [resumed](super::TaskClient::resume) after a crash.
+    /// The call became a task. Store it, and it can be [resumed](super::TaskClient::resume) after a crash.
     Created(&'a SavedTask),
-    /// What has to be remembered of the task has changed: keep it again. It comes after a question was answered and
-    /// before the answer is sent, so that a program that dies in between asks nobody twice.
+    /// The saved form of the task has changed: store it again. It comes after a question was answered and before the answer
+    /// is sent, so that a program that dies in between does not ask its user twice.
     Checkpoint(&'a SavedTask),
     /// The server said something new about the task.
     Status(&'a DetailedTask),
@@ -37,7 +37,7 @@ pub enum TaskEvent<'a> {
     },
 }
 
-/// Who is told. It is called in the task that waits, so it should be quick; writing a small file is.
+/// An observer's function. It is called in the task that waits, so it should be quick; writing a small file is.
 pub(super) type Observe = dyn Fn(TaskEvent<'_>) + Send + Sync;
 
 /// A client's observer.

@@ -1,4 +1,4 @@
-//! A task in hand.
+//! The handle of a task, and what a call became.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub enum ToolCall {
 /// A task of a server.
 ///
 /// Dropping it, or the future of [`wait`](Self::wait), does nothing to the task, which goes on; only
-/// [`cancel`](Self::cancel) calls it off. To go on in another process, keep what it [serialises](SavedTask) to:
+/// [`cancel`](Self::cancel) ends it. To go on in another process, store what it [serialises](SavedTask) to:
 ///
 /// ```no_run
 /// use mcp_tasks::client::{SavedTask, TaskClient, TaskHandle};
@@ -51,7 +51,7 @@ impl TaskHandle {
         self.saved.id()
     }
 
-    /// What has to be kept to go on later.
+    /// What has to be stored to go on later.
     #[must_use]
     pub const fn saved(&self) -> &SavedTask {
         &self.saved
@@ -63,24 +63,24 @@ impl TaskHandle {
         self.saved.is_past_due(self.client.connection.clock.now())
     }
 
-    /// Waits for the task's result, and sees to everything on the way: looks at it as often as the server wants, or is told
-    /// of changes where the server tells; hands each question to the client's [handler](super::InputHandler) once; tries
+    /// Waits for the task's result, and does all that is needed on the way: polls it as often as the server wants, or listens
+    /// for changes where the server has subscriptions; hands each question to the client's [handler](super::InputHandler) once; tries
     /// again while the server cannot be reached.
     ///
     /// # Errors
     /// [`Failed`](ClientError::Failed) and [`Cancelled`](ClientError::Cancelled) if it has ended so,
     /// [`UnknownTask`](ClientError::UnknownTask) and [`Expired`](ClientError::Expired) if it is gone,
-    /// [`InputNeeded`](ClientError::InputNeeded) if it asks something that nobody here answers, and
+    /// [`InputNeeded`](ClientError::InputNeeded) if it asks something that this client has no handler for, and
     /// [`Transport`](ClientError::Transport) or [`Protocol`](ClientError::Protocol) if the server stays unreachable or
     /// makes no sense.
     ///
     /// # Cancel safety
-    /// Whoever stops waiting leaves the task as it is; answers that were given are in the handle. A question that is being
+    /// Dropping the future leaves the task as it is; answers that were given are in the handle. A question that is being
     /// asked is dropped and asked again by the next wait.
     pub async fn wait(&mut self) -> Result<ToolResult, ClientError> {
         let pacing = &self.client.connection.pacing;
         let first_poll = match std::mem::take(&mut self.is_new) {
-            // A first look that comes later than the server wants to be asked would be none.
+            // A first poll later than the server's own interval would delay what it is to speed up.
             true => pacing.first_poll.min(pacing.interval(self.saved.poll_interval())),
             false => std::time::Duration::ZERO,
         };
@@ -93,7 +93,7 @@ impl TaskHandle {
         wait.run().await
     }
 
-    /// Looks at the task.
+    /// The present state of the task (`tasks/get`).
     ///
     /// # Errors
     /// As [`TaskClient::get`]; [`Expired`](ClientError::Expired) if it is gone because its time is over.
@@ -134,7 +134,7 @@ impl TaskHandle {
         Ok(())
     }
 
-    /// Calls the task off. The server acknowledges at once and may stop it later, or not at all: [`wait`](Self::wait) says
+    /// Cancels the task (`tasks/cancel`). The server acknowledges at once and may stop it later, or not at all: [`wait`](Self::wait) says
     /// how it ended.
     ///
     /// # Errors

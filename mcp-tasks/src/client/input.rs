@@ -1,4 +1,4 @@
-//! What servers ask, and who answers.
+//! Input requests of servers, and the handler that answers them.
 
 use std::fmt;
 use std::future::Future;
@@ -115,7 +115,7 @@ pub enum InputError {
     /// The handler does not answer this kind.
     #[error("questions of this kind are not answered here")]
     NotSupported,
-    /// The question cannot be answered now, for instance because there is no terminal. Whoever waits gets
+    /// The question cannot be answered now, for instance because there is no terminal. The wait ends with
     /// [`ClientError::InputNeeded`](super::ClientError::InputNeeded).
     #[error("{0}")]
     Later(String),
@@ -135,9 +135,9 @@ impl InputError {
 /// of a task is asked at a time, and one that comes over the connection of a server of 2025-11-25.
 ///
 /// # Cancel safety
-/// A future of this trait is dropped when its question is not open any more, because the task has ended or somebody else
-/// has answered, and when whoever waits for the task stops waiting. A question that was not answered is asked again by the
-/// next who waits.
+/// A future of this trait is dropped when its question is not open any more, because the task has ended or another client
+/// has answered, and when the future that waits for the task is dropped. A question without an answer is asked again by
+/// the next wait.
 ///
 /// ```
 /// use mcp_tasks::client::{Elicited, FormRequest, InputError, InputHandler, InputKind};
@@ -163,7 +163,7 @@ pub trait InputHandler: Send + Sync + 'static {
     /// Fills in a form. The answer should fit its schema; the server checks.
     ///
     /// # Errors
-    /// If it cannot be answered here and now.
+    /// [`InputError`] if there is no answer now.
     fn form(&self, form: FormRequest) -> impl Future<Output = Result<Elicited<Map<String, Value>>, InputError>> + Send {
         let _ = form;
         std::future::ready(Err(InputError::NotSupported))
@@ -172,7 +172,7 @@ pub trait InputHandler: Send + Sync + 'static {
     /// Visits a page; [`Elicited::Accept`] means that the user agreed to.
     ///
     /// # Errors
-    /// If it cannot be answered here and now.
+    /// [`InputError`] if there is no answer now.
     fn url(&self, url: UrlRequest) -> impl Future<Output = Result<Elicited<()>, InputError>> + Send {
         let _ = url;
         std::future::ready(Err(InputError::NotSupported))
@@ -181,7 +181,7 @@ pub trait InputHandler: Send + Sync + 'static {
     /// Makes a completion; the answer is a `CreateMessageResult`.
     ///
     /// # Errors
-    /// If it cannot be answered here and now.
+    /// [`InputError`] if there is no answer now.
     fn sampling(&self, request: SamplingRequest) -> impl Future<Output = Result<Value, InputError>> + Send {
         let _ = request;
         std::future::ready(Err(InputError::NotSupported))
@@ -190,7 +190,7 @@ pub trait InputHandler: Send + Sync + 'static {
     /// The client's roots; the answer is a `ListRootsResult`.
     ///
     /// # Errors
-    /// If it cannot be answered here and now.
+    /// [`InputError`] if there is no answer now.
     fn roots(&self) -> impl Future<Output = Result<Value, InputError>> + Send {
         std::future::ready(Err(InputError::NotSupported))
     }
@@ -309,7 +309,7 @@ impl InputSupport {
         self.handler.is_some()
     }
 
-    /// Why a question has no answer that [`answer`](Self::answer) has none for.
+    /// Why [`answer`](Self::answer) gives `None`.
     pub(super) const fn unsupported_reason(&self) -> &'static str {
         match self.has_handler() {
             true => "the client's input handler does not answer this kind",
@@ -317,7 +317,7 @@ impl InputSupport {
         }
     }
 
-    /// The future of an answer; `None` if nobody here answers such a thing.
+    /// The future of an answer; `None` if the handler does not answer this kind.
     pub(super) fn answer(&self, request: &InputRequest) -> Option<BoxFuture<'static, Result<Value, InputError>>> {
         let kind = request.kind()?;
         let handler = self.handler.as_ref().filter(|_| self.kinds.contains(&kind))?;

@@ -1,14 +1,14 @@
-//! How often a server is asked.
+//! How often a task is polled, and how long a server that fails is tried.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
 
-/// What stands for ever, where a time is too long for the clock: no process runs for a year to see the end of it.
+/// The longest wait, where a time is too long for the clock: a year, which no process sees the end of.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The instant that is so far behind another, however far that is.
+/// `from` plus `time`, without an overflow.
 pub(super) fn deadline_after(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).unwrap_or(from + FOR_EVER)
 }
@@ -40,9 +40,9 @@ impl Default for Pacing {
             // Servers suggest seconds for work that is often done at once.
             first_poll: Duration::from_millis(50),
             default_poll_interval: Duration::from_secs(1),
-            // Nobody sees a bar move faster, and a server that says 0 is not asked in a loop.
+            // A progress bar need not move faster, and a server that says 0 is not polled in a loop.
             floor: Duration::from_millis(100),
-            // A server that says more is asked all the same: no user waits longer for a result that is there.
+            // A server that says more is polled all the same: no user waits longer for a result that is there.
             cap: Duration::from_secs(300),
             request_timeout: Duration::from_secs(30),
             call_timeout: Some(Duration::from_secs(600)),
@@ -53,21 +53,21 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// How soon a new task is looked at for the first time. 50 ms unless set.
+    /// How soon a new task is polled for the first time. 50 ms unless set.
     #[must_use]
     pub const fn first_poll(mut self, after: Duration) -> Self {
         self.first_poll = after;
         self
     }
 
-    /// How often a task is looked at whose server does not say. One second unless set.
+    /// How often a task is polled whose server gives no `pollIntervalMs`. One second unless set.
     #[must_use]
     pub const fn default_poll_interval(mut self, every: Duration) -> Self {
         self.default_poll_interval = every;
         self
     }
 
-    /// The shortest and the longest time between two looks, whatever the server says. 100 ms and five minutes unless set.
+    /// The shortest and the longest time between two polls, whatever the server says. 100 ms and five minutes unless set.
     #[must_use]
     pub const fn bounds(mut self, floor: Duration, cap: Duration) -> Self {
         self.floor = floor;
@@ -99,7 +99,7 @@ impl Pacing {
         self
     }
 
-    /// The time to the next look.
+    /// The time to the next poll.
     pub(super) fn interval(&self, server: Option<Duration>) -> Duration {
         // `clamp` would panic on bounds that are the wrong way round.
         server

@@ -30,10 +30,10 @@ use super::{ClientError, InputError, InputRequest, InputSupport, TransportError}
 /// Where a request says what its client can do.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// Progress that nobody has looked at is dropped from here on; only the newest matters.
+/// How many reports of progress wait to be observed; more are dropped, as only the newest matters.
 const PROGRESS_BACKLOG: usize = 16;
 
-/// The most that a server is left alone when it asks for it: it may mean a day, and nobody waits a day for a look.
+/// The most of a `Retry-After` that is honoured: it may be a day, and no poll waits that long.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(900);
 
 /// How a request fails.
@@ -153,7 +153,7 @@ impl ClientHandler for ConnectionHandler {
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         let route = self.progress.routes().get(&params.progress_token).cloned();
         if let Some(route) = route {
-            // Nobody misses a report that a newer one follows.
+            // A report that is dropped is followed by a newer one.
             let _ = route.try_send(params);
         }
     }
@@ -163,7 +163,7 @@ impl ClientHandler for ConnectionHandler {
     }
 }
 
-/// Tells the server when nobody waits for an answer any more.
+/// Cancels a request at the server (`notifications/cancelled`) when the future that waits for its answer is dropped.
 struct CancelOnDrop<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
@@ -219,8 +219,8 @@ pub(super) fn declares_per_request(peer: &Peer<RoleClient>) -> bool {
 
 /// Sends a request and waits for its answer.
 ///
-/// When it is dropped, or the time is over, the server is told, and nobody waits until it is: a server that does not read
-/// is one that is not told. rmcp's own limit waits for that.
+/// When it is dropped, or the time is over, the server is sent a cancellation in the background: a server that does not
+/// read would hold it up. rmcp's own limit waits for that.
 pub(super) async fn send(
     peer: &Peer<RoleClient>,
     progress: &ProgressRoutes,
@@ -234,8 +234,8 @@ pub(super) async fn send(
         options = options.with_meta(meta);
     }
     let timeout = match outgoing.timeout {
-        Timeout::Total(timeout) | Timeout::Idle(timeout) => Some(timeout),
-        Timeout::None => None,
+        Timeout::Answer(timeout) | Timeout::Progress(timeout) => Some(timeout),
+        Timeout::Never => None,
     };
     let over = |from: Instant| deadline_after(from, timeout.unwrap_or(Duration::MAX));
     let mut expiry = std::pin::pin!(sleep_until(over(Instant::now())));
@@ -260,7 +260,7 @@ pub(super) async fn send(
             }
             Some(report) = reported.recv() => {
                 on_progress(report);
-                if matches!(outgoing.timeout, Timeout::Idle(_)) {
+                if matches!(outgoing.timeout, Timeout::Progress(_)) {
                     expiry.as_mut().reset(over(Instant::now()));
                 }
             }

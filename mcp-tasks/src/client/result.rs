@@ -8,7 +8,7 @@ use super::malformed::Malformed;
 
 /// What a tool returned, whether at once or as a task.
 ///
-/// It is kept as the server sent it: members and kinds of content that nobody here knows are still there.
+/// It is kept as the server sent it: members and kinds of content that this release does not know are still there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct ToolResult {

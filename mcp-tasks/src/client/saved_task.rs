@@ -1,4 +1,4 @@
-//! What has to be remembered of a task.
+//! The saved form of a task, for another process to resume it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{DetailedTask, InputRequest};
 use mcp_tasks_core::{TaskId, Timestamp};
 
-/// A task as it can be kept in a file: enough to go on in another process.
+/// A task as it can be stored in a file: enough to go on in another process.
 ///
 /// It holds answers that the server has not taken yet, and so may hold what a user typed; keep it as private as that.
 /// It holds no token.

@@ -1,4 +1,4 @@
-//! Being told of changes instead of asking for them (`subscriptions/listen` with `taskIds`).
+//! Notifications of a task's changes (`subscriptions/listen` with `taskIds`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,16 +13,16 @@ use super::wire::{SubscriptionState, Verbatim};
 use super::{Connection, DetailedTask};
 use mcp_tasks_core::TaskId;
 
-/// What comes next.
+/// What happens to a subscription.
 #[derive(Debug)]
 pub(super) enum SubscriptionEvent {
-    /// The server will tell.
+    /// The server has acknowledged it for this task.
     Acknowledged,
-    /// It told.
+    /// A notification with the task.
     Task(Box<DetailedTask>),
-    /// It will not.
+    /// The server has refused it.
     Refused,
-    /// It does not any more.
+    /// The server has ended it.
     Ended,
 }
 
@@ -53,10 +53,10 @@ impl Subscription {
             };
             let Value::Object(params) = params else { return };
             let ended = client
-                .request("subscriptions/listen", params, mark, Timeout::None, |_| {})
+                .request("subscriptions/listen", params, mark, Timeout::Never, |_| {})
                 .await;
             tracing::debug!(?ended, "the server tells no more of the task");
-            // Such a server never will; others may have had a bad moment.
+            // Such a server has no subscriptions; for others it may be a passing failure.
             let never = match ended {
                 Err(RequestError::Refused(error)) => error.code == ErrorCode::METHOD_NOT_FOUND,
                 Err(RequestError::Transport(error)) => matches!(error.status, Some(404 | 405 | 501)),
@@ -75,7 +75,10 @@ impl Subscription {
         }
     }
 
-    /// What comes next. Cancel safe.
+    /// The next event.
+    ///
+    /// # Cancel safety
+    /// No event is lost if the future is dropped.
     pub(super) async fn next(&mut self) -> SubscriptionEvent {
         loop {
             if self.state.changed().await.is_err() {
@@ -94,7 +97,7 @@ impl Subscription {
                     return SubscriptionEvent::Refused;
                 }
                 self.acknowledged = true;
-                // What came right behind it is not lost: the next look at the task is now.
+                // What came right behind it is not lost: the task is polled now.
                 return SubscriptionEvent::Acknowledged;
             }
             let Some(Value::Object(params)) = task else { continue };
@@ -120,7 +123,7 @@ fn decode(params: Map<String, Value>, id: &TaskId) -> Option<DetailedTask> {
             None
         }
         Err(error) => {
-            // The next look will say what is wrong, if something is.
+            // The next poll will say what is wrong, if something is.
             tracing::debug!(%error, "the server told something that is no task");
             None
         }

@@ -10,33 +10,36 @@ use super::malformed::Malformed;
 use super::{InputRequest, ToolResult};
 use mcp_tasks_core::{TaskId, Timestamp};
 
-/// Where a task is in its life, with what belongs to it there.
+/// The status of a task, with what belongs to it.
 ///
 /// There is no completed task without a result, and none that asks for input without saying what.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "the protocol has five states, and whoever looks at a task handles all of them"
+    reason = "the protocol has five states, and a caller handles all of them"
 )]
 pub enum TaskState {
     /// The server works on it.
     Working,
     /// The server waits for answers.
+    #[non_exhaustive]
     InputRequired {
         /// What it asks, in the server's order. A server may show none for a moment, while it takes an answer in.
         requests: Vec<InputRequest>,
     },
     /// It has ended with a result, which may be the error of a tool ([`ToolResult::is_error`]).
+    #[non_exhaustive]
     Completed {
         /// What `tools/call` would have returned.
         result: ToolResult,
     },
     /// It has ended with a JSON-RPC error.
+    #[non_exhaustive]
     Failed {
         /// The error.
         error: ErrorData,
     },
-    /// It was called off.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_nobody_knows_are_kept() {
+    fn unknown_members_are_kept() {
         let task = decode(json!({"taskId": "t", "status": "working", "x": {"y": 1}})).unwrap();
         assert_eq!(task.raw()["x"]["y"], 1);
     }

@@ -1,4 +1,4 @@
-//! From a task to its result.
+//! Waits for a task until its result: polls, listens, asks, and tries again.
 
 mod retry;
 
@@ -19,17 +19,17 @@ use super::{
     TaskState, ToolResult,
 };
 
-/// How often a task is looked at while the server tells of it: a notification can be lost, a task must not be.
+/// How often a task is polled while a subscription is open: a notification can be lost, a task must not be.
 const SUBSCRIBED_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How often a subscription is opened in one wait. A server that ends every one of them is asked instead.
 const MAX_SUBSCRIPTIONS: u32 = 5;
 
 /// How often a task shows a question after its answer was acknowledged, before the answer is sent once more. Servers
-/// that take an answer in later than they acknowledge it do so within a look or two.
+/// that take an answer in later than they acknowledge it do so within a poll or two.
 const POLLS_BEFORE_RESENDING: u32 = 3;
 
-/// How often an answer is sent again; each time twice as many looks go by.
+/// How often an answer is sent again; each time after twice as many polls.
 const MAX_RESENDINGS: u32 = 4;
 
 /// How much a task may ask in all, in bytes: as much as one message may have, and some ten thousand ordinary questions. What
@@ -42,7 +42,7 @@ const EXPIRY_GRACE: Duration = Duration::from_secs(300);
 type PollFuture = BoxFuture<'static, Result<Box<DetailedTask>, ClientError>>;
 type AnswerFuture = BoxFuture<'static, Result<Value, InputError>>;
 
-/// What happens next to a task that is waited for.
+/// What a wait takes up next.
 enum Next {
     Polled(Result<Box<DetailedTask>, ClientError>),
     Subscription(SubscriptionEvent),
@@ -63,7 +63,7 @@ pub(super) struct Wait<'a> {
     asking: Option<(InputRequest, AnswerFuture)>,
     open_requests: Vec<InputRequest>,
     has_polled: bool,
-    /// Looks since answers were sent, and how often they were sent again.
+    /// Polls since answers were sent, and how often they were sent again.
     stale_polls: u32,
     resendings: u32,
     poll_retries: Option<RetryState>,
@@ -119,7 +119,7 @@ impl<'a> Wait<'a> {
                 Next::Subscription(SubscriptionEvent::Task(task)) => self.observe(*task).await?,
                 Next::Subscription(SubscriptionEvent::Acknowledged) => {
                     self.is_subscribed = true;
-                    // What changed before the subscription was there.
+                    // For changes before the subscription was there.
                     self.next_poll = Instant::now();
                     None
                 }
@@ -131,7 +131,7 @@ impl<'a> Wait<'a> {
                 Next::Subscription(SubscriptionEvent::Ended) => {
                     self.subscription = None;
                     self.is_subscribed = false;
-                    // What changed since it last told.
+                    // For changes since its last notification.
                     self.next_poll = self
                         .next_poll
                         .min(deadline_after(Instant::now(), self.client.pacing.floor));
@@ -157,9 +157,9 @@ impl<'a> Wait<'a> {
             ..
         } = self;
         let next = tokio::select! {
-            answer = async { (&mut asking.as_mut().expect("it is asked").1).await }, if asking.is_some() => Next::Answered(answer),
-            task = async { polling.as_mut().expect("it is looked at").await }, if polling.is_some() => Next::Polled(task),
-            event = async { subscription.as_mut().expect("it is listened to").next().await }, if subscription.is_some() => Next::Subscription(event),
+            answer = async { (&mut asking.as_mut().expect("a question is asked").1).await }, if asking.is_some() => Next::Answered(answer),
+            task = async { polling.as_mut().expect("a poll is under way").await }, if polling.is_some() => Next::Polled(task),
+            event = async { subscription.as_mut().expect("a subscription is open").next().await }, if subscription.is_some() => Next::Subscription(event),
             () = sleep_until(*next_poll), if polling.is_none() => Next::PollDue,
         };
         if matches!(next, Next::Polled(_)) {
@@ -168,10 +168,10 @@ impl<'a> Wait<'a> {
         next
     }
 
-    /// When the next look is, after one that went well.
+    /// When the next poll is, after one that went well.
     fn schedule(&mut self) {
         let interval = self.client.pacing.interval(self.saved.poll_interval());
-        // An answer on its way is looked after all the same: a server that drops it tells nothing.
+        // While an answer is on its way the task is polled all the same: a server that loses it sends no notification.
         let at_rest = self.open_requests.is_empty() || self.asking.is_some();
         let interval = if self.is_subscribed && at_rest {
             interval.max(SUBSCRIBED_POLL_INTERVAL)
@@ -192,7 +192,7 @@ impl<'a> Wait<'a> {
         };
         let now = Instant::now();
         let pacing = &self.client.pacing;
-        // A look that goes well says nothing about the answers.
+        // A poll that succeeds says nothing about the answers.
         let retries = if sending {
             &mut self.send_retries
         } else {
@@ -252,7 +252,7 @@ impl<'a> Wait<'a> {
         if changed {
             self.observer.tell(TaskEvent::Checkpoint(self.saved));
         }
-        // What was told is no look; the next one is when it was.
+        // A notification is no poll, and the next poll stays when it was due.
         if std::mem::take(&mut self.has_polled) {
             self.schedule();
             self.stale_polls += 1;
@@ -263,7 +263,7 @@ impl<'a> Wait<'a> {
         Ok(None)
     }
 
-    /// A server that shows no end long after the task's time keeps nobody waiting.
+    /// Ends the wait for a task that shows no end long after its time.
     fn check_expiry(&self) -> Result<(), ClientError> {
         let now = self.client.clock.now();
         let grace = now
@@ -340,7 +340,7 @@ impl<'a> Wait<'a> {
         };
         let response = answer.map_err(|error| self.input_needed(&error.to_string()))?;
         self.saved.record_answer(&request, response);
-        // Before it is sent: who dies now has not asked in vain.
+        // Before it is sent: a process that dies now has the answer saved.
         self.observer.tell(TaskEvent::Checkpoint(self.saved));
         self.handle_questions().await
     }
@@ -363,7 +363,7 @@ impl<'a> Wait<'a> {
                 self.next_poll = deadline_after(Instant::now(), self.client.pacing.first_poll);
                 Ok(())
             }
-            // Answers can be sent twice, so the next look, which shows the question still, sends them again.
+            // Answers can be sent twice, so the next poll, which shows the question still, sends them again.
             Err(error @ ClientError::Transport { .. }) => self.retry(error, true),
             // The task may have ended meanwhile, and then that is what there is to say.
             Err(error) => match self.client.get(&self.saved.id()).await {

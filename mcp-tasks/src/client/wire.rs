@@ -1,7 +1,7 @@
-//! Connections that hand on what a server said, whole.
+//! Connections that hand on results verbatim.
 //!
 //! rmcp decodes a result without knowing what was asked: it takes the first of some twenty shapes that fits, and drops what
-//! that shape has no place for. The connections of this client wrap the results of its own requests before rmcp looks at
+//! that shape has no place for. The connections of this client wrap the results of its own requests before rmcp decodes
 //! them, so that each one is decoded here, by the request it answers. The same goes for notifications of a
 //! `subscriptions/listen`, whose task ids rmcp has no place for.
 
@@ -26,7 +26,7 @@ const WRAPPED: &str = "mcp-tasks/whole";
 /// The `_meta` member that says which `subscriptions/listen` a notification is for.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// What came in for a `subscriptions/listen` so far. Each state of a task is whole, so only the newest one is kept.
+/// What came in for a `subscriptions/listen` so far. Each notification has the whole task, so only the newest one is kept.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SubscriptionState {
     /// The params of the acknowledgement.
@@ -35,7 +35,7 @@ pub(super) struct SubscriptionState {
     pub(super) task: Option<Value>,
 }
 
-/// Goes along with a request, unseen by the server: what the connection is to do with its answer.
+/// Marks a request, unseen by the server: its result is handed on verbatim.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Verbatim {
     /// Where the notifications of a `subscriptions/listen` go.

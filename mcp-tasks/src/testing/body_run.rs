@@ -117,8 +117,8 @@ impl BodyRun {
     /// What a run that is pending waits for, if it is none of the world's business.
     fn idle(&self) -> Option<Stopped> {
         let waker = self.run.waker();
-        // Those that neither this look, nor calls on the context, nor waits on the clock hold: of timers, sockets,
-        // threads. Counted before the flag is read, as whoever wakes sets the flag before it lets go of its waker.
+        // Wakers that are held outside: by timers, sockets, threads; not by this function, calls on the context or waits on
+        // the clock. Counted before the flag is read, as a wake sets the flag before it drops its waker.
         let outside = self
             .run
             .outside_wakers(&waker)

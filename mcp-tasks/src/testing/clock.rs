@@ -95,12 +95,12 @@ impl TestClock {
         self.now().into()
     }
 
-    /// Sets it, backwards too, and wakes whoever waited for that.
+    /// Sets it, backwards too, and wakes the futures that waited for that.
     pub fn set(&self, time: SystemTime) {
         self.set_to(time.into());
     }
 
-    /// Moves it on, in whole milliseconds, and wakes whoever waited for that.
+    /// Moves it on, in whole milliseconds, and wakes the futures that waited for that.
     pub fn advance(&self, by: Duration) {
         let now = self.now().saturating_add(by);
         self.set_to(now);

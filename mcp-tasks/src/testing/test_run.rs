@@ -157,7 +157,7 @@ impl<'a> TestRun<'a> {
                 }
                 Ending::Panicked(words) => return Err(TestFailure::Panicked(words)),
                 Ending::Faulted(fault) => return Err(TestFailure::Fault(fault)),
-                // Nobody cancels, the end of a task is looked for where time goes on, and a mismatch is a failure already.
+                // A test cancels nothing, an expired task is found where time goes on, and a mismatch is a failure already.
                 Ending::Cancelled | Ending::Expired | Ending::Refused | Ending::Asleep(..) | Ending::Diverged(_) => {
                     return internal_fault("a run was called off");
                 }

@@ -101,26 +101,26 @@ impl TestTool {
         self
     }
 
-    /// As [`state`](Self::state), with a value that the test looks at afterwards.
+    /// As [`state`](Self::state), with a value that the test reads afterwards.
     pub fn shared_state<T: Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         self.states.insert_shared(value);
         self
     }
 
-    /// Who calls. Without it nobody is authenticated. The tool's guard is asked.
+    /// The caller; an anonymous one unless set. The tool's guard is asked.
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
     }
 
-    /// A value for the placeholders in the tool's attribute. The environment and files are not looked at.
+    /// A value for the placeholders in the tool's attribute. The environment and files are not read.
     pub fn config(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.config = self.config.set(key, value);
         self
     }
 
     /// What the client declares that it can be asked, as `ClientCapabilities` on the wire: `json!({})` for a client that
-    /// can be asked nothing. Whether it knows tasks is not said here, but by [`as_call`](Self::as_call).
+    /// can be asked nothing. Whether it knows tasks is set by [`as_call`](Self::as_call).
     ///
     /// # Panics
     /// When it has no JSON form.

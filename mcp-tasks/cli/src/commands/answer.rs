@@ -30,7 +30,7 @@ async fn in_session(
     let looked = context.interrupts.or(handle.get()).await?;
     let looked = looked.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
     let asked = match &looked.state {
-        TaskState::InputRequired { requests } => requests.as_slice(),
+        TaskState::InputRequired { requests, .. } => requests.as_slice(),
         state => {
             let message = format!("the task asks nothing: it is {}", state.status());
             return Err(Stop::usage(message).with(|report| report.task(handle.saved())));

@@ -60,7 +60,7 @@ fn shown(session: &Session, context: &Context) -> TaskClient {
                     words.push_str(": ");
                     words.push_str(message);
                 }
-                if let TaskState::InputRequired { requests } = &task.state {
+                if let TaskState::InputRequired { requests, .. } = &task.state {
                     for request in requests {
                         words.push('\n');
                         words.push_str(&content::question(request));

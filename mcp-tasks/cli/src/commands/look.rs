@@ -25,7 +25,7 @@ pub(super) async fn get(context: &mut Context, target: &Target) -> Result<Report
         .task(&saved)
         .member("status", looked.state.status())
         .member("task", Value::Object(looked.raw().clone()));
-    if let TaskState::InputRequired { requests: asked } = &looked.state {
+    if let TaskState::InputRequired { requests: asked, .. } = &looked.state {
         report = report.member("requests", requests(asked));
     }
     Ok(report)
@@ -48,8 +48,8 @@ fn described(task: &DetailedTask, saved: &SavedTask) -> String {
         }
     }
     match &task.state {
-        TaskState::InputRequired { requests } => lines.extend(requests.iter().map(content::question)),
-        TaskState::Completed { result } => {
+        TaskState::InputRequired { requests, .. } => lines.extend(requests.iter().map(content::question)),
+        TaskState::Completed { result, .. } => {
             let head = if result.is_error() {
                 "the tool says that it failed:"
             } else {
@@ -58,7 +58,7 @@ fn described(task: &DetailedTask, saved: &SavedTask) -> String {
             lines.push(head.to_owned());
             lines.push(content::result(result));
         }
-        TaskState::Failed { error } => lines.push(format!("error    {} ({})", error.message, error.code.0)),
+        TaskState::Failed { error, .. } => lines.push(format!("error    {} ({})", error.message, error.code.0)),
         TaskState::Working | TaskState::Cancelled => {}
     }
     lines.join("\n")
@@ -84,7 +84,7 @@ async fn in_session(context: &mut Context, session: &Session, task: SavedTask) -
             }
             let (base, text) = match &task.state {
                 // It was over before.
-                TaskState::Completed { result } => (report(result), "the task had ended before".to_owned()),
+                TaskState::Completed { result, .. } => (report(result), "the task had ended before".to_owned()),
                 TaskState::Cancelled => (Report::new(Outcome::Success).text("cancelled"), String::new()),
                 state if state.is_terminal() => (Report::new(Outcome::Success), "the task had ended before".to_owned()),
                 state => {

@@ -1,4 +1,4 @@
-//! Requests that fail, and for how long they are tried again.
+//! How long requests that fail are tried again.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::client::Pacing;
 use crate::client::pacing::deadline_after;
 
-/// How long a server that does not come back is left alone because it asks for that, one `Retry-After` after the other. An
-/// announced maintenance is over by then; a server that asks for ever keeps nobody waiting.
+/// The most that `Retry-After`, one after the other, adds to the time for which a server is tried. An announced maintenance
+/// is over by then; a server that asks for more time for ever does not hold up the wait.
 const MAX_TOTAL_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// Requests that fail, since the last one that did not.

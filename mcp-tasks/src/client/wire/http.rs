@@ -1,4 +1,4 @@
-//! Streamable HTTP: rmcp's client, except that the answers to our requests are read here.
+//! Streamable HTTP: rmcp's client, except that this file reads the answers to verbatim requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;

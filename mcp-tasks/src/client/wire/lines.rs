@@ -21,7 +21,7 @@ use tokio_util::codec::{AnyDelimiterCodec, FramedRead};
 use super::{MAX_MESSAGE, Verbatim, response_id, subscription_id, wrap};
 
 /// How long a server may take to read what is on its way to it before its input is closed; how long a child may take to end
-/// then, and once more after it was asked to. Servers that store something on the way out are done well before; nobody wants
+/// then, and once more after it was asked to. Servers that store something on the way out are done well before, and no user wants
 /// to wait longer for a program to end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
