@@ -5,24 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_tasks_core::{
-    ClientCapabilities, Fingerprint, InputRequest, Json, Ledger, Principal, StoreError, TaskRecord, Timestamp,
-};
+use mcp_tasks_core::{ClientCapabilities, Fingerprint, InputRequest, Json, Ledger, TaskId, Timestamp};
 use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::call::request_state::Binding;
+use crate::call::request_state::{Binding, RequestStateCodec};
+use crate::run::clock::Clock;
 use crate::run::driver::{Ending, Sink, Written, drive};
+use crate::run::errors::{cancelled, report_mismatch};
+use crate::run::id::new_id;
+use crate::run::origin::RequestOrigin;
 use crate::run::progress::ProgressUpdate;
 use crate::run::{Deferral, InCall, Run, RunStart};
-use crate::task::execution::report_mismatch;
-use crate::task::write::{REQUEST_PATIENCE, patiently};
-use crate::task::{Client, Engine, NewTask, store_failed};
 use crate::tool::invocation::Invocation;
 use crate::tool::registry::RegisteredTool;
+use crate::tool::state::StateMap;
 use round::Round;
 
 mod live;
@@ -46,7 +46,7 @@ pub(crate) enum Channel {
 pub(crate) struct SynchronousCall<'a> {
     pub(crate) tool: &'a Arc<RegisteredTool>,
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) client: Client,
+    pub(crate) origin: RequestOrigin,
     pub(crate) channel: Channel,
     /// What `ctx.defer()` does.
     pub(crate) deferral: Deferral,
@@ -56,17 +56,66 @@ pub(crate) struct SynchronousCall<'a> {
     pub(crate) cancelled: CancellationToken,
 }
 
-/// How a call is answered.
+impl SynchronousCall<'_> {
+    /// What the states of this call belong to. Not for every call: most ask nothing, and a hash of all arguments costs more
+    /// than the rest.
+    fn binding(&self) -> Binding<'_> {
+        Binding {
+            principal: self.origin.caller.principal(),
+            method: "tools/call",
+            tool: &self.tool.name,
+            arguments: Fingerprint::of("arguments", "", Some(&Value::Object(self.arguments.clone()))),
+        }
+    }
+}
+
+/// What a call came to.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum CallOutcome {
     Result(Box<CallToolResult>),
-    /// With questions, and the state to bring back along with their answers.
+    /// The client is asked, and brings the state back along with its answers.
     InputRequired {
         open: Vec<InputRequest>,
         state: String,
     },
-    /// The call has become a task.
-    Task(Arc<TaskRecord>),
+    /// The body goes on as a task.
+    Deferred(DeferredCall),
+}
+
+/// A call that is to become a task.
+#[derive(Debug)]
+pub(crate) struct DeferredCall {
+    /// The id of the call, which becomes the task's.
+    pub(crate) id: TaskId,
+    pub(crate) arguments: Json,
+    pub(crate) origin: RequestOrigin,
+    /// What the call was told and did so far.
+    pub(crate) ledger: Ledger,
+}
+
+/// A sealed state that is good for one request.
+#[derive(Debug)]
+pub(crate) struct SingleUse {
+    /// Names the state, and is as long as an id of a task.
+    pub(crate) key: TaskId,
+    pub(crate) until: Timestamp,
+}
+
+/// A call whose `requestState`, if it has one, is open.
+#[derive(Debug)]
+pub(crate) struct OpenedCall<'a> {
+    call: SynchronousCall<'a>,
+    round: Round,
+    /// Answers that came with the very first request.
+    early: BTreeMap<String, Json>,
+    single_use: Option<SingleUse>,
+}
+
+impl OpenedCall<'_> {
+    /// What has to be used up, in the store, before the call is run.
+    pub(crate) const fn single_use(&self) -> Option<&SingleUse> {
+        self.single_use.as_ref()
+    }
 }
 
 /// Sends reports as `notifications/progress` (2026-07-28, "Progress").
@@ -103,58 +152,91 @@ impl Sink for PeerSink {
 }
 
 /// One answer for a state that is not good, whatever is wrong with it.
-fn invalid_state() -> ErrorData {
+pub(crate) fn invalid_state() -> ErrorData {
     ErrorData::invalid_params(
         "Invalid requestState: it is damaged, has expired, or belongs to another call",
         None,
     )
 }
 
-impl Engine {
-    /// Runs the tool inside the call.
+/// Runs tools inside their calls.
+#[derive(Debug)]
+pub(crate) struct CallRunner {
+    codec: RequestStateCodec,
+    clock: Arc<dyn Clock>,
+    states: Arc<StateMap>,
+}
+
+impl CallRunner {
+    pub(crate) const fn new(codec: RequestStateCodec, clock: Arc<dyn Clock>, states: Arc<StateMap>) -> Self {
+        Self { codec, clock, states }
+    }
+
+    /// Opens the state that the call brings along.
     ///
     /// # Errors
-    /// The JSON-RPC error of the tool, `-32602` for a `requestState` that is not good or a body that does not repeat
-    /// itself, or `-32603` when it panicked.
-    pub(crate) async fn call(&self, mut call: SynchronousCall<'_>) -> Result<Answer, ErrorData> {
-        let caller = call.client.caller.shared_principal();
-        let tool = call.tool.clone();
-        // Only where there is a state: most calls ask nothing, and a hash of all arguments costs more than the rest.
-        let binding = |arguments: &Map<String, Value>| Binding {
-            principal: caller.as_deref(),
-            method: "tools/call",
-            tool: &tool.name,
-            arguments: Fingerprint::of("arguments", "", Some(&Value::Object(arguments.clone()))),
-        };
+    /// `-32602` for a state that is not good.
+    pub(crate) fn open<'a>(&self, mut call: SynchronousCall<'a>) -> Result<OpenedCall<'a>, ErrorData> {
         let mut early = BTreeMap::new();
-        let mut round = match &mut call.channel {
+        let mut single_use = None;
+        let round = match &mut call.channel {
             Channel::Rounds { state: None, responses } => {
                 early = std::mem::take(responses);
-                Round::first(Self::new_id()?, tool.version.clone())
+                Round::first(new_id()?, call.tool.version.clone())
             }
-            Channel::Session(_) => Round::first(Self::new_id()?, tool.version.clone()),
-            Channel::Rounds {
-                state: Some(state),
-                responses,
-            } => {
-                let mut round = self.open_round(&binding(&call.arguments), state, &tool).await?;
-                round.answer(responses);
-                // Each request says for itself what its client can be asked (2026-07-28, "Multi Round-Trip Requests",
-                // "Server Requirements").
-                round.refuse_what_is_beyond(&ClientCapabilities::new(call.client.capabilities.clone()));
-                if !round.open.is_empty() {
-                    return self.ask_in_rounds(&binding(&call.arguments), round);
+            Channel::Session(_) => Round::first(new_id()?, call.tool.version.clone()),
+            Channel::Rounds { state: Some(state), .. } => {
+                let state = std::mem::take(state);
+                let (round, expiry) = self.open_round(&call, &state)?;
+                if call.tool.descriptor.single_use() {
+                    let print = Fingerprint::of("request-state", "", Some(&Value::from(state)));
+                    single_use = Some(SingleUse {
+                        key: TaskId::new(&print.to_hex()),
+                        until: expiry,
+                    });
                 }
                 round
             }
         };
+        Ok(OpenedCall {
+            call,
+            round,
+            early,
+            single_use,
+        })
+    }
+
+    /// Runs the tool inside the call.
+    ///
+    /// # Errors
+    /// The JSON-RPC error of the tool, `-32602` for a body that does not repeat itself, or `-32603` when it panicked.
+    pub(crate) async fn run(&self, opened: OpenedCall<'_>) -> Result<CallOutcome, ErrorData> {
+        let OpenedCall {
+            mut call,
+            mut round,
+            mut early,
+            ..
+        } = opened;
+        if let Channel::Rounds {
+            state: Some(_),
+            responses,
+        } = &mut call.channel
+        {
+            round.answer(&std::mem::take(responses));
+            // Each request says for itself what its client can be asked (2026-07-28, "Multi Round-Trip Requests",
+            // "Server Requirements").
+            round.refuse_what_is_beyond(&ClientCapabilities::new(call.origin.capabilities.clone()));
+            if !round.open.is_empty() {
+                return self.ask_in_rounds(&call, round);
+            }
+        }
         let mut highest = None;
         loop {
             let (ending, progress) = self.run_once(&call, &round, highest).await;
             highest = progress;
             match ending {
                 Ending::Suspended(suspension) => round.park(suspension),
-                ending => return self.end_call(ending, call, round).await,
+                ending => return end_call(ending, call, round),
             }
             match &call.channel {
                 Channel::Rounds { .. } => {
@@ -162,7 +244,7 @@ impl Engine {
                     // good as if the client had waited to be asked.
                     round.answer(&std::mem::take(&mut early));
                     if !round.open.is_empty() {
-                        return self.ask_in_rounds(&binding(&call.arguments), round);
+                        return self.ask_in_rounds(&call, round);
                     }
                 }
                 Channel::Session(peer) => {
@@ -189,17 +271,17 @@ impl Engine {
         let run = Run::new(RunStart {
             carrier: Box::new(InCall),
             id: round.id.clone(),
-            capabilities: ClientCapabilities::new(call.client.capabilities.clone()),
+            capabilities: ClientCapabilities::new(call.origin.capabilities.clone()),
             ledger: &round.ledger,
             deferral: call.deferral,
-            clock: self.inner.clock.clone(),
+            clock: self.clock.clone(),
             token: call.cancelled.clone(),
             progress,
         });
         let invocation = Invocation::new(
             run.clone(),
-            call.client.caller.clone(),
-            self.inner.states.clone(),
+            call.origin.caller.clone(),
+            self.states.clone(),
             call.arguments.clone(),
         );
         let sink = PeerSink {
@@ -212,61 +294,28 @@ impl Engine {
         (ending, run.highest_progress())
     }
 
-    async fn end_call(&self, ending: Ending, call: SynchronousCall<'_>, round: Round) -> Result<Answer, ErrorData> {
-        match ending {
-            Ending::Returned(Ok(result)) => Ok(Answer::Result(Box::new(result))),
-            Ending::Returned(Err(error)) => error.into_outcome().map(|result| Answer::Result(Box::new(result))),
-            Ending::Deferred(ledger) => {
-                let arguments = Json::of(&call.arguments)
-                    .map_err(|error| ErrorData::invalid_params(format!("arguments: {error}"), None))?;
-                let new = NewTask {
-                    tool: call.tool,
-                    arguments,
-                    client: call.client,
-                    before: Some((round.id, ledger)),
-                };
-                self.create(new).await.map(Answer::Task)
-            }
-            Ending::Diverged(mismatch) => Err(report_mismatch(mismatch, None, call.tool)),
-            Ending::Panicked(panic) => {
-                tracing::error!(panic, tool = %call.tool.name, "the tool panicked");
-                Err(ErrorData::internal_error("The tool failed unexpectedly", None))
-            }
-            Ending::Faulted(fault) => {
-                tracing::error!(%fault, tool = %call.tool.name, "the tool's body is wrong");
-                Err(ErrorData::internal_error(format!("Internal error: {fault}"), None))
-            }
-            Ending::Cancelled => Err(cancelled()),
-            ending => {
-                tracing::error!(?ending, tool = %call.tool.name, "a call ended in a way it cannot");
-                Err(ErrorData::internal_error("Internal error", None))
-            }
-        }
-    }
-
     /// Sends the open questions back with the sealed state.
-    fn ask_in_rounds(&self, binding: &Binding<'_>, round: Round) -> Result<Answer, ErrorData> {
+    fn ask_in_rounds(&self, call: &SynchronousCall<'_>, round: Round) -> Result<CallOutcome, ErrorData> {
         let unsealable = |error: &dyn std::fmt::Display| {
-            tracing::error!(%error, tool = binding.tool, "a call cannot ask");
+            tracing::error!(%error, tool = %call.tool.name, "a call cannot ask");
             ErrorData::internal_error(format!("The tool cannot ask: {error}"), None)
         };
         let inside = serde_json::to_vec(&round).map_err(|error| unsealable(&error))?;
         let state = self
-            .inner
-            .request_state
-            .seal(binding, self.now(), &inside)
+            .codec
+            .seal(&call.binding(), self.clock.now(), &inside)
             .map_err(|error| unsealable(&error))?;
-        Ok(Answer::InputRequired {
+        Ok(CallOutcome::InputRequired {
             open: round.open,
             state,
         })
     }
 
-    async fn open_round(&self, binding: &Binding<'_>, state: &str, tool: &RegisteredTool) -> Result<Round, ErrorData> {
+    fn open_round(&self, call: &SynchronousCall<'_>, state: &str) -> Result<(Round, Timestamp), ErrorData> {
+        let tool = call.tool;
         let (inside, expiry) = self
-            .inner
-            .request_state
-            .open(binding, self.now(), state)
+            .codec
+            .open(&call.binding(), self.clock.now(), state)
             .ok_or_else(invalid_state)?;
         let round: Round = serde_json::from_slice(&inside).map_err(|_| invalid_state())?;
         if round.version != tool.version {
@@ -281,41 +330,37 @@ impl Engine {
                 None,
             ));
         }
-        if tool.descriptor.single_use() {
-            self.use_up(state, expiry).await?;
-        }
-        Ok(round)
-    }
-
-    /// Marks a state as used, in the store, so that every node knows.
-    async fn use_up(&self, state: &str, expiry: Timestamp) -> Result<(), ErrorData> {
-        self.start_background();
-        let now = self.now();
-        let print = Fingerprint::of("request-state", "", Some(&Value::from(state)));
-        let nothing = Json::from(serde_json::value::RawValue::NULL.to_owned());
-        let mut mark = TaskRecord::new(
-            mcp_tasks_core::TaskId::new(&print.to_hex()),
-            "".into(),
-            nothing.clone(),
-            ClientCapabilities::new(nothing),
-            now,
-            // At the very instant of its expiry a state is still good, and so must the mark be.
-            Some(expiry.saturating_since(now) + Duration::from_millis(1)),
-            Duration::from_millis(1),
-        );
-        // Nobody's, so that nobody can look at it as a task.
-        let owner = Principal::new("request-state").with_issuer("mcp-tasks:internal");
-        mark.principal = Some(Arc::new(owner));
-        mark.status = mcp_tasks_core::TaskStatus::Cancelled;
-        mark.last_write = Some(self.write_id());
-        match patiently(REQUEST_PATIENCE, || self.inner.store.create(mark.clone())).await {
-            Ok(_) => Ok(()),
-            Err(StoreError::AlreadyExists { .. }) => Err(invalid_state()),
-            Err(error) => Err(store_failed(&error)),
-        }
+        Ok((round, expiry))
     }
 }
 
-pub(crate) fn cancelled() -> ErrorData {
-    ErrorData::internal_error("the call was cancelled", None)
+fn end_call(ending: Ending, call: SynchronousCall<'_>, round: Round) -> Result<CallOutcome, ErrorData> {
+    match ending {
+        Ending::Returned(Ok(result)) => Ok(CallOutcome::Result(Box::new(result))),
+        Ending::Returned(Err(error)) => error.into_outcome().map(|result| CallOutcome::Result(Box::new(result))),
+        Ending::Deferred(ledger) => {
+            let arguments = Json::of(&call.arguments)
+                .map_err(|error| ErrorData::invalid_params(format!("arguments: {error}"), None))?;
+            Ok(CallOutcome::Deferred(DeferredCall {
+                id: round.id,
+                arguments,
+                origin: call.origin,
+                ledger,
+            }))
+        }
+        Ending::Diverged(mismatch) => Err(report_mismatch(mismatch, None, call.tool)),
+        Ending::Panicked(panic) => {
+            tracing::error!(panic, tool = %call.tool.name, "the tool panicked");
+            Err(ErrorData::internal_error("The tool failed unexpectedly", None))
+        }
+        Ending::Faulted(fault) => {
+            tracing::error!(%fault, tool = %call.tool.name, "the tool's body is wrong");
+            Err(ErrorData::internal_error(format!("Internal error: {fault}"), None))
+        }
+        Ending::Cancelled => Err(cancelled()),
+        ending => {
+            tracing::error!(?ending, tool = %call.tool.name, "a call ended in a way it cannot");
+            Err(ErrorData::internal_error("Internal error", None))
+        }
+    }
 }

@@ -19,6 +19,9 @@ use crate::tool::error::ToolError;
 
 pub(crate) mod clock;
 pub(crate) mod driver;
+pub(crate) mod errors;
+pub(crate) mod id;
+pub(crate) mod origin;
 pub(crate) mod progress;
 
 /// What is left of a wait for the run to be put away for it. A wait in the process costs a future, and a write to the store

@@ -6,14 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcp_tasks_core::{
-    Claim, ClientCapabilities, Json, StoreError, TaskId, TaskStore, TraceContext, WriteId, error_chain,
-};
+use mcp_tasks_core::{Claim, ClientCapabilities, StoreError, TaskId, TaskStore, WriteId, error_chain};
 use rmcp::ErrorData;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::call::request_state::RequestStateCodec;
 use crate::config::settings::Settings;
 use crate::run::clock::Clock;
 use crate::tool::registry::Registry;
@@ -33,6 +30,7 @@ mod places;
 mod quota;
 mod record_sink;
 pub(crate) mod request;
+mod single_use;
 mod sleepers;
 #[cfg_attr(
     not(any(feature = "http", feature = "stdio")),
@@ -64,7 +62,6 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) states: Arc<StateMap>,
     pub(crate) settings: Settings,
-    pub(crate) request_state: RequestStateCodec,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) node: Arc<str>,
     pub(crate) write_seed: u128,
@@ -135,7 +132,6 @@ impl Engine {
         registry: Registry,
         states: Arc<StateMap>,
         settings: Settings,
-        request_state: RequestStateCodec,
         clock: Arc<dyn Clock>,
         seed: u128,
     ) -> Self {
@@ -148,7 +144,6 @@ impl Engine {
                 registry,
                 states,
                 settings,
-                request_state,
                 clock,
                 node: format!("{:016x}", seed >> 64).into(),
                 write_seed: seed,
@@ -295,14 +290,6 @@ impl Engine {
             _ => Err(crate::ToolError::new("the task is no longer this run's")),
         }
     }
-}
-
-/// What the client of a request said about itself.
-#[derive(Debug, Clone)]
-pub(crate) struct Client {
-    pub(crate) caller: crate::Caller,
-    pub(crate) capabilities: Json,
-    pub(crate) trace: Option<TraceContext>,
 }
 
 /// `-32603` for a store that cannot be used; the detail goes into the log.

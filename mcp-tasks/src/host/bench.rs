@@ -17,8 +17,8 @@ impl Direct {
         Self(runtime)
     }
 
-    fn client() -> Result<crate::task::Client, serde_json::Error> {
-        Ok(crate::task::Client {
+    fn client() -> Result<crate::run::origin::RequestOrigin, serde_json::Error> {
+        Ok(crate::run::origin::RequestOrigin {
             caller: Caller::anonymous(),
             capabilities: serde_json::from_str(r#"{"elicitation":{}}"#)?,
             trace: None,

@@ -9,6 +9,7 @@ use mcp_tasks_core::Principal;
 use mcp_tasks_core::{MemoryStore, StoreError, TaskStore};
 use rmcp::ServerHandler;
 
+use crate::call::CallRunner;
 use crate::call::request_state::RequestStateCodec;
 use crate::config::Config;
 use crate::config::settings::{STORE_URL, Settings, WORK};
@@ -45,6 +46,7 @@ pub(crate) type PrincipalHook = Arc<dyn Fn(&http::request::Parts) -> Option<Prin
 #[derive(Clone)]
 pub struct TaskRuntime {
     pub(crate) engine: Engine,
+    pub(crate) calls: Arc<CallRunner>,
     /// What the start warned of.
     pub(crate) warnings: Arc<Warnings>,
     #[cfg(feature = "http")]
@@ -290,7 +292,8 @@ impl TaskRuntimeBuilder {
         let states = Arc::new(self.states);
         let seed = u128::from_be_bytes(seed);
         Ok(TaskRuntime {
-            engine: Engine::new(store, registry, states, settings, request_state, clock, seed),
+            calls: Arc::new(CallRunner::new(request_state, clock.clone(), states.clone())),
+            engine: Engine::new(store, registry, states, settings, clock, seed),
             warnings: Arc::new(warnings),
             #[cfg(feature = "http")]
             principal: self.principal,

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::doubt::{Doubt, Remedy};
 use super::{Engine, NewTask, lock, store_failed};
-use crate::call::cancelled;
+use crate::run::errors::cancelled;
 use crate::run::progress::ProgressUpdate;
 
 /// How a call with grace was answered.

@@ -1,15 +1,12 @@
 //! One execution of a task: the body is run from the top against the ledger, and its end is written.
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_tasks_core::{
-    Change, Fingerprint, Json, Ledger, Mismatch, StoreError, Suspension, TaskId, TaskRecord, Timestamp, error_chain,
-};
+use mcp_tasks_core::{Change, Json, Ledger, StoreError, Suspension, TaskId, TaskRecord, Timestamp, error_chain};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +17,7 @@ use super::birth::{Birth, Started};
 use super::places::Place;
 use super::record_sink::RecordSink;
 use crate::run::driver::{Ending, drive};
+use crate::run::errors::{internal_error, report_mismatch};
 use crate::run::progress::ProgressUpdate;
 use crate::run::{Carrier, Deferral, Run, RunStart};
 use crate::tool::argument::Arguments;
@@ -395,23 +393,6 @@ impl Engine {
             Err(error) => given_up(&error),
         }
     }
-}
-
-/// The error of a task that fails by the server's own fault. Its message is also the task's `statusMessage`: clients show
-/// the one or the other.
-pub(crate) fn internal_error(words: impl Into<Cow<'static, str>>) -> ErrorData {
-    ErrorData::internal_error(words, None)
-}
-
-/// The report on a body that does not repeat itself, for the client and the log.
-pub(crate) fn report_mismatch(
-    mut mismatch: Mismatch,
-    created_with: Option<Fingerprint>,
-    tool: &RegisteredTool,
-) -> ErrorData {
-    mismatch.schema_changed = created_with.map(|schema| schema != tool.schema_hash);
-    tracing::error!(%mismatch, tool = %tool.name, "the tool does not repeat itself");
-    ErrorData::invalid_params(mismatch.to_string(), None)
 }
 
 pub(crate) fn given_up(error: &StoreError) {

@@ -8,11 +8,11 @@ use mcp_tasks_core::{Json, StoreError, TaskRecord, Timestamp, error_chain};
 
 use super::birth::Birth;
 use super::claim::TakenOn;
-use super::execution::internal_error;
 use super::write::REQUEST_PATIENCE;
 use super::{Engine, lock};
 use crate::run::clock::Timer;
 use crate::run::driver::Ending;
+use crate::run::errors::internal_error;
 use crate::tool::descriptor::OnCrash;
 
 /// How often a lease is renewed in its time: one renewal may be lost, and another late, before it is over.

@@ -15,7 +15,9 @@ use super::claim::TakenOn;
 use super::doubt::{Doubt, Remedy};
 use super::places::Place;
 use super::write::{REQUEST_PATIENCE, patiently};
-use super::{Client, Engine, Running, lock, store_failed};
+use super::{Engine, Running, lock, store_failed};
+use crate::run::id::new_id;
+use crate::run::origin::RequestOrigin;
 use crate::tool::registry::RegisteredTool;
 
 /// A call that becomes a task: its arguments were checked, its guard passed.
@@ -23,7 +25,7 @@ use crate::tool::registry::RegisteredTool;
 pub(crate) struct NewTask<'a> {
     pub(crate) tool: &'a Arc<RegisteredTool>,
     pub(crate) arguments: Json,
-    pub(crate) client: Client,
+    pub(crate) client: RequestOrigin,
     /// The id and what the call was told before it became a task.
     pub(crate) before: Option<(TaskId, Ledger)>,
 }
@@ -152,25 +154,12 @@ impl Engine {
         created
     }
 
-    /// A task id, or that of a call that may become a task.
-    ///
-    /// # Errors
-    /// When the system's generator fails.
-    pub(crate) fn new_id() -> Result<TaskId, ErrorData> {
-        let mut entropy = [0; 16];
-        getrandom::fill(&mut entropy).map_err(|error| {
-            tracing::error!(%error, "the system's random generator failed");
-            ErrorData::internal_error("no task id could be made", None)
-        })?;
-        Ok(TaskId::from_entropy(entropy))
-    }
-
     fn new_record(&self, new: &NewTask<'_>) -> Result<TaskRecord, ErrorData> {
         let tool = new.tool;
         let claim = self.claim();
         let (id, ledger) = match &new.before {
             Some((id, ledger)) => (id.clone(), ledger.clone()),
-            None => (Self::new_id()?, Ledger::default()),
+            None => (new_id()?, Ledger::default()),
         };
         let mut record = TaskRecord::new(
             id,
@@ -244,7 +233,7 @@ impl Engine {
     pub(crate) async fn answer(
         &self,
         id: &TaskId,
-        client: &Client,
+        client: &RequestOrigin,
         responses: BTreeMap<String, Json>,
     ) -> Result<(), ErrorData> {
         if self.inner.closing.is_cancelled() {

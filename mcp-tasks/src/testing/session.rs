@@ -17,7 +17,6 @@ use super::once::{Once, Stopped};
 use super::recorder::Recorder;
 use super::script::Script;
 use super::{TestClock, TestEnding, TestFailure, TestOutcome, TestQuestion, TestTool, json_of};
-use crate::call::request_state::RequestStateCodec;
 use crate::call::round::Round;
 use crate::config::settings::Settings;
 use crate::config::start::Warnings;
@@ -69,13 +68,11 @@ impl<'a> Session<'a> {
         let Some(tool) = registry.iter().next().cloned() else {
             return broken("the tool was not registered");
         };
-        // Nothing is sealed with it: rounds stay in the session.
-        let codec = RequestStateCodec::ephemeral(settings.request_state_ttl).unwrap_or_else(broken);
         let store = Arc::new(MemoryStore::new());
         let states = Arc::new(test.states.clone());
         let clock = test.clock.clone().unwrap_or_default();
         let shared = Arc::new(clock.clone());
-        let engine = Engine::new(store.clone(), registry, states.clone(), settings, codec, shared, 0);
+        let engine = Engine::new(store.clone(), registry, states.clone(), settings, shared, 0);
         let mut round = Round::first(TaskId::new(ID), tool.version.clone());
         round.ledger = test.ledger.clone();
         Ok(Self {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use mcp_tasks_core::{Decision, Json};
+use mcp_tasks_core::{Decision, InputRequest, Json, TaskRecord};
 use rmcp::model::ProgressToken;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult, JsonObject};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CreateTaskResult, InputRequiredResult, JsonObject,
+};
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
@@ -12,17 +14,32 @@ use tokio_util::sync::CancellationToken;
 use super::admission::{Admission, admit};
 use super::declared::{declares_tasks, is_stateless};
 use super::{TaskServer, wire};
-use crate::call::{Answer, Channel, SynchronousCall};
+use crate::call::{CallOutcome, Channel, SynchronousCall, invalid_state};
+use crate::host::TaskRuntime;
 use crate::run::Deferral;
-use crate::task::{Client, Engine, NewTask, Started};
+use crate::run::origin::RequestOrigin;
+use crate::task::{NewTask, Started};
 use crate::tool::registry::RegisteredTool;
+
+/// How a call is answered.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Result(Box<CallToolResult>),
+    /// With questions, and the state to bring back along with their answers.
+    InputRequired {
+        open: Vec<InputRequest>,
+        state: String,
+    },
+    /// The call has become a task.
+    Task(Arc<TaskRecord>),
+}
 
 /// A call of one of our tools, whichever way it came.
 #[derive(Debug)]
 pub(crate) struct ToolCall<'a> {
     pub(crate) tool: &'a Arc<RegisteredTool>,
     pub(crate) arguments: JsonObject,
-    pub(crate) client: Client,
+    pub(crate) client: RequestOrigin,
     pub(crate) channel: Channel,
     /// Where `notifications/progress` go, if the client asked for them.
     pub(crate) progress: Option<(Peer<RoleServer>, ProgressToken)>,
@@ -38,10 +55,10 @@ impl ToolCall<'_> {
     /// The guard's, that of `declares`, and those of the engine.
     pub(crate) async fn carry(
         self,
-        engine: &Engine,
+        runtime: &TaskRuntime,
         declares: impl FnOnce() -> Result<bool, ErrorData>,
     ) -> Result<Answer, ErrorData> {
-        let tool = self.tool;
+        let (tool, engine) = (self.tool, &runtime.engine);
         let (decision, deferral) = match admit(tool, &self.client.caller, declares, &self.arguments).await? {
             Admission::Run { decision, deferral } => (decision, deferral),
             Admission::Answered(result) => return Ok(Answer::Result(result)),
@@ -70,13 +87,31 @@ impl ToolCall<'_> {
         let call = SynchronousCall {
             tool,
             arguments: self.arguments,
-            client: self.client,
+            origin: self.client,
             channel: self.channel,
             deferral,
             progress: self.progress,
             cancelled: self.gone.child_token(),
         };
-        engine.call(call).await
+        let opened = runtime.calls.open(call)?;
+        if let Some(single) = opened.single_use()
+            && !engine.use_once(single.key.clone(), single.until).await?
+        {
+            return Err(invalid_state());
+        }
+        match runtime.calls.run(opened).await? {
+            CallOutcome::Result(result) => Ok(Answer::Result(result)),
+            CallOutcome::InputRequired { open, state } => Ok(Answer::InputRequired { open, state }),
+            CallOutcome::Deferred(deferred) => {
+                let new = NewTask {
+                    tool,
+                    arguments: deferred.arguments,
+                    client: deferred.origin,
+                    before: Some((deferred.id, deferred.ledger)),
+                };
+                engine.create(new).await.map(Answer::Task)
+            }
+        }
     }
 }
 
@@ -133,6 +168,6 @@ impl<H: ServerHandler> TaskServer<H> {
             progress,
             gone: context.ct.clone(),
         };
-        response(call.carry(engine, || declares_tasks(&context)).await?)
+        response(call.carry(&self.runtime, || declares_tasks(&context)).await?)
     }
 }

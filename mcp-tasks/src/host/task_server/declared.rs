@@ -7,7 +7,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
 use super::TaskServer;
-use crate::task::Client;
+use crate::run::origin::RequestOrigin;
 use crate::tool::caller::{Caller, Guard};
 use crate::tool::error::missing_capability;
 
@@ -115,7 +115,7 @@ impl<H: ServerHandler> TaskServer<H> {
         Caller::anonymous()
     }
 
-    pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> Client {
+    pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> RequestOrigin {
         let declared = match context.meta.0.0.get(CLIENT_CAPABILITIES) {
             Some(capabilities) => Json::of(capabilities),
             None => Json::of(&context.client_capabilities().unwrap_or_default()),
@@ -123,7 +123,7 @@ impl<H: ServerHandler> TaskServer<H> {
         // Both are JSON objects already, which have a JSON form.
         let capabilities = declared.unwrap_or_else(|_| Json::from(serde_json::value::RawValue::NULL.to_owned()));
         let trace = trace_context(context.meta.get_traceparent(), context.meta.get_tracestate());
-        Client {
+        RequestOrigin {
             caller: self.caller(context),
             capabilities,
             trace,

@@ -9,7 +9,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::declared::{ask_guard, require_extension};
 use super::{TaskServer, wire};
-use crate::task::{Client, Engine};
+use crate::run::origin::RequestOrigin;
+use crate::task::Engine;
 
 /// Takes in answers for a task that was looked up for their giver. The guard of the task's tool is asked first.
 ///
@@ -18,7 +19,7 @@ use crate::task::{Client, Engine};
 pub(crate) async fn take_answers(
     engine: &Engine,
     record: &TaskRecord,
-    client: &Client,
+    client: &RequestOrigin,
     responses: BTreeMap<String, Json>,
 ) -> Result<(), ErrorData> {
     if let Some(tool) = engine.registry().get(&record.tool) {

@@ -12,7 +12,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::Config;
 use crate::run::clock::TokioClock;
-use crate::task::{Client, Engine, NewTask};
+use crate::run::origin::RequestOrigin;
+use crate::task::{Engine, NewTask};
 use crate::{Caller, ElicitForm, State, TaskRuntime, ToolContext, ToolError, mcp_task};
 
 /// How long after a write the store acknowledges it.
@@ -61,8 +62,8 @@ impl Scene {
         }
     }
 
-    fn client() -> Client {
-        Client {
+    fn client() -> RequestOrigin {
+        RequestOrigin {
             caller: Caller::anonymous(),
             capabilities: Json::of(&json!({"elicitation": {"form": {}}})).unwrap(),
             trace: None,

@@ -16,15 +16,15 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Acknowledgement};
 use super::door::is_named;
 use super::{Method, REVISION, Shared};
-use crate::call::{Answer, Channel};
+use crate::call::Channel;
 use crate::host::task_server::answered;
-use crate::host::task_server::call::{ToolCall, response};
+use crate::host::task_server::call::{Answer, ToolCall, response};
 use crate::host::task_server::declared::trace_context;
 use crate::host::task_server::tasks::take_answers;
 use crate::host::task_server::wire::{TaskJson, responses};
+use crate::run::origin::RequestOrigin;
 use crate::serve::capabilities::Declared;
 use crate::serve::message::{self, Id, Meta, Request};
-use crate::task::Client;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -90,8 +90,8 @@ impl<H: ServerHandler> Shared<H> {
         self.known.look(meta.capabilities)
     }
 
-    fn client(&self, parts: &Parts, meta: &Meta<'_>, declared: &Declared) -> Client {
-        Client {
+    fn client(&self, parts: &Parts, meta: &Meta<'_>, declared: &Declared) -> RequestOrigin {
+        RequestOrigin {
             caller: self.runtime.caller(parts),
             capabilities: declared.json.clone(),
             trace: trace_context(meta.traceparent.as_deref(), meta.tracestate.as_deref()),
@@ -175,8 +175,8 @@ impl<H: ServerHandler> Shared<H> {
     pub(super) async fn call(&self, parts: &Parts, body: &str) -> Option<Response> {
         let request: Request<'_, CallParams<'_>> = decode(Method::Call, body)?;
         let params = request.params.0;
-        let engine = self.runtime.engine.clone();
-        let tool = engine.registry().get(&params.name)?.clone();
+        let runtime = self.runtime.clone();
+        let tool = runtime.engine.registry().get(&params.name)?.clone();
         let declared = self.declared(&params.meta)?;
         if tool.has_header_params || !is_named(&parts.headers, &params.name) {
             return None;
@@ -206,7 +206,7 @@ impl<H: ServerHandler> Shared<H> {
                 progress: None,
                 gone,
             };
-            call.carry(&engine, || Ok(declared.tasks)).await
+            call.carry(&runtime, || Ok(declared.tasks)).await
         });
         Some(match called.await {
             Ok(Answer::Task(record)) => answer::task(&request.id, &TaskJson::created(&record), 0),
