@@ -43,6 +43,11 @@ use start_notice::StartNotice;
 /// short enough that whoever stopped it is not made to reach for `kill -9`.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long the last bytes may take to reach clients once nothing more will be said. A client that does not read, or a route
+/// of the application's that never answers, must not keep the process.
+#[cfg(any(feature = "http", feature = "stdio"))]
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Why a server did not start, or stopped.
 #[derive(thiserror::Error)]
 #[non_exhaustive]

@@ -1,7 +1,5 @@
 //! Serving over Streamable HTTP.
 
-use std::time::Duration;
-
 use axum::serve::ListenerExt;
 use axum::{Router, ServiceExt};
 use rmcp::ServerHandler;
@@ -10,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{DRAIN_TIMEOUT, Error, Result, Server};
+use super::{DRAIN_TIMEOUT, Error, FLUSH_TIMEOUT, Result, Server};
 use crate::config::settings::{allowed, checked};
 use crate::config::start::{Problems, StartError};
 
@@ -23,10 +21,6 @@ use front::Front;
 
 /// Where MCP is served; what clients and the conformance suite expect of a server that says nothing else.
 const PATH: &str = "/mcp";
-
-/// How long streams that were cut may take to end: what is left to do is to write their last bytes. A connection whose
-/// client does not read, or a route of the application's that never answers, must not keep the process.
-const CUT: Duration = Duration::from_secs(1);
 
 /// Browser pages that may call a local server: those that this machine serves itself, such as a development tool. A page
 /// from anywhere else is refused, whatever name it reached the server under.
@@ -212,7 +206,7 @@ pub(super) async fn serve<H: ServerHandler>(
     let mut ended = timeout(DRAIN_TIMEOUT, &mut serving).await;
     if ended.is_err() {
         streams.cancel();
-        ended = timeout(CUT, &mut serving).await;
+        ended = timeout(FLUSH_TIMEOUT, &mut serving).await;
     }
     let Ok(ended) = ended else {
         tracing::warn!("stopping with connections that do not end");

@@ -79,6 +79,16 @@ impl Id<'_> {
     }
 }
 
+#[cfg(feature = "stdio")]
+impl From<&rmcp::model::RequestId> for Id<'static> {
+    fn from(id: &rmcp::model::RequestId) -> Self {
+        match id {
+            rmcp::model::RequestId::Number(number) => Self::Number(*number),
+            rmcp::model::RequestId::String(text) => Self::Text(text.to_string().into()),
+        }
+    }
+}
+
 impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // As text, so that it does not hang on how serde_json was told to keep numbers.

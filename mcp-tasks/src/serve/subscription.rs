@@ -22,7 +22,7 @@ use crate::task::{Engine, ListenerEvent, TaskListener};
 pub(super) const LISTEN: &str = "subscriptions/listen";
 
 /// The notification that a subscription begins with.
-pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// After how long without a notification a stream shows that it is alive: what rmcp has for its own.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

@@ -1,34 +1,33 @@
 //! Lines, put together from what comes through a pipe.
 
+use std::collections::VecDeque;
+
 use super::id_scanner::{IdScanner, MessageKind};
 
-/// The longest line that is taken, as long as a body over HTTP may be. A message that goes on without end must not fill the
-/// memory.
+/// The longest line that is decoded, in bytes with its line break: as long as a body over HTTP may be. A message that goes on
+/// without end must not fill the memory.
 pub(super) const MAX_LINE: usize = 4 * 1024 * 1024;
 
-/// A line that has ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum InputLine<'a> {
-    /// With its line break, unless it is the last and has none.
-    Complete(&'a [u8]),
-    /// What is known of one that was too long.
+pub(super) enum InputLine {
+    /// With its line break.
+    Complete(Vec<u8>),
+    /// What is known of one that is longer than [`MAX_LINE`].
     TooLong(MessageKind),
 }
 
-/// Puts chunks together to lines.
 #[derive(Debug, Default)]
 pub(super) struct LineSplitter {
-    /// A line that has not ended yet.
+    /// The beginning of a line that has not ended yet.
     partial: Vec<u8>,
-    /// What was seen of a line that is too long, and is not kept.
+    /// Reads a line that is too long, and is not kept.
     too_long: Option<IdScanner>,
 }
 
 impl LineSplitter {
-    /// Takes in a chunk. `line` gets the lines that end in it.
-    pub(super) fn split(&mut self, chunk: &[u8], mut line: impl FnMut(InputLine<'_>)) {
+    /// Takes in a chunk, and adds the lines that end in it to `lines`.
+    pub(super) fn split(&mut self, chunk: &[u8], lines: &mut VecDeque<InputLine>) {
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
-            let ends = part.ends_with(b"\n");
             if let Some(scanner) = &mut self.too_long {
                 scanner.scan(part);
             } else if self.partial.len() + part.len() > MAX_LINE {
@@ -39,24 +38,26 @@ impl LineSplitter {
             } else {
                 self.partial.extend_from_slice(part);
             }
-            if ends {
-                line(match self.too_long.take() {
-                    Some(scanner) => InputLine::TooLong(scanner.kind()),
-                    None => InputLine::Complete(&self.partial),
-                });
-                self.partial.clear();
+            if part.ends_with(b"\n") {
+                lines.extend(self.take());
             }
         }
     }
 
-    /// The last line, where the text ends without its end.
-    pub(super) fn end(&mut self, line: impl FnOnce(InputLine<'_>)) {
-        let partial = std::mem::take(&mut self.partial);
-        match self.too_long.take() {
-            Some(scanner) => line(InputLine::TooLong(scanner.kind())),
-            None if partial.is_empty() => {}
-            None => line(InputLine::Complete(&partial)),
+    /// The last line, if no line break ends it.
+    pub(super) fn finish(&mut self) -> Option<InputLine> {
+        if !self.partial.is_empty() {
+            self.partial.push(b'\n');
         }
+        self.take()
+    }
+
+    fn take(&mut self) -> Option<InputLine> {
+        if let Some(scanner) = self.too_long.take() {
+            return Some(InputLine::TooLong(scanner.kind()));
+        }
+        let line = std::mem::take(&mut self.partial);
+        (!line.is_empty()).then_some(InputLine::Complete(line))
     }
 }
 
@@ -65,30 +66,24 @@ mod tests {
     use super::*;
     use crate::serve::message::Id;
 
-    fn complete(line: InputLine<'_>) -> Vec<u8> {
-        match line {
-            InputLine::Complete(line) => line.to_vec(),
-            InputLine::TooLong(kind) => panic!("none is long: {kind:?}"),
-        }
-    }
-
     #[test]
     fn lines_are_put_together_from_chunks_of_any_size() {
         let text = b"one\n\ntwo\nthree\nrest";
         for size in 1..text.len() {
-            let (mut lines, mut out) = (LineSplitter::default(), Vec::new());
+            let (mut splitter, mut lines) = (LineSplitter::default(), VecDeque::new());
             for chunk in text.chunks(size) {
-                lines.split(chunk, |line| out.push(complete(line)));
+                splitter.split(chunk, &mut lines);
             }
-            assert_eq!(out, [&b"one\n"[..], b"\n", b"two\n", b"three\n"]);
-            lines.end(|line| out.push(complete(line)));
-            assert_eq!(out.pop().unwrap(), b"rest");
-            lines.end(|_| panic!("it has ended"));
+            let complete = |line: &[u8]| InputLine::Complete(line.to_vec());
+            assert_eq!(lines, [&b"one\n"[..], b"\n", b"two\n", b"three\n"].map(complete));
+            assert_eq!(splitter.finish(), Some(complete(b"rest\n")));
+            assert_eq!(splitter.finish(), None);
         }
     }
 
     #[test]
     fn a_line_that_is_too_long_is_not_kept_and_the_next_is_read() {
+        const CHUNK: usize = 64 * 1024;
         let request = |padding: usize| {
             format!(
                 "{{\"method\":\"x\",\"params\":[\"{}\"],\"id\":7}}\n",
@@ -97,7 +92,7 @@ mod tests {
         };
         let longest = MAX_LINE - request(0).len();
         for size in [1000, CHUNK, usize::MAX] {
-            let (mut lines, mut kept, mut long) = (LineSplitter::default(), Vec::new(), Vec::new());
+            let (mut splitter, mut lines) = (LineSplitter::default(), VecDeque::new());
             let text = [
                 request(longest),
                 request(longest + 1),
@@ -106,32 +101,21 @@ mod tests {
             ]
             .concat();
             for chunk in text.as_bytes().chunks(size) {
-                lines.split(chunk, |line| match line {
-                    InputLine::Complete(line) => kept.push(line.len()),
-                    InputLine::TooLong(kind) => long.push(kind),
-                });
-                assert!(lines.partial.capacity() <= 2 * MAX_LINE, "{}", lines.partial.capacity());
+                splitter.split(chunk, &mut lines);
+                let capacity = splitter.partial.capacity();
+                assert!(capacity <= 2 * MAX_LINE, "{capacity}");
             }
-            assert_eq!(kept, [MAX_LINE, request(1).len()]);
-            assert_eq!(
-                long,
-                [MessageKind::Request(Id::Number(7)), MessageKind::Request(Id::Number(7))]
-            );
+            let too_long = || InputLine::TooLong(MessageKind::Request(Id::Number(7)));
+            let complete = |padding| InputLine::Complete(request(padding).into());
+            assert_eq!(lines, [complete(longest), too_long(), too_long(), complete(1)]);
         }
     }
 
     #[test]
     fn a_line_that_is_too_long_may_be_the_last() {
-        let mut lines = LineSplitter::default();
-        lines.split(&vec![b'x'; MAX_LINE + 1], |_| panic!("no line ends"));
-        let mut kind = None;
-        lines.end(|line| {
-            if let InputLine::TooLong(long) = line {
-                kind = Some(long);
-            }
-        });
-        assert_eq!(kind, Some(MessageKind::Unknown));
+        let (mut splitter, mut lines) = (LineSplitter::default(), VecDeque::new());
+        splitter.split(&vec![b'x'; MAX_LINE + 1], &mut lines);
+        assert!(lines.is_empty());
+        assert_eq!(splitter.finish(), Some(InputLine::TooLong(MessageKind::Unknown)));
     }
-
-    const CHUNK: usize = 64 * 1024;
 }

@@ -6,134 +6,78 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::ErrorData;
-use rmcp::model::Implementation;
-use serde::Deserialize;
+use rmcp::model::{ClientNotification, GetMeta, Implementation, JsonRpcMessage, RequestId, ServerNotification};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::json_line::JsonLine;
 use super::lines::MAX_LINE;
 use crate::Caller;
 use crate::host::task_server::answered;
 use crate::serve::capabilities::Known;
-use crate::serve::message::{Id, Object, decode};
-use crate::serve::subscription::{ACKNOWLEDGED, LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter, refusal};
+use crate::serve::message::{Id, decode};
+use crate::serve::subscription::{LISTEN, Params, Subscription, SubscriptionEvent, TaskFilter, refusal};
 use crate::task::Engine;
 
-const CANCELLED: &str = "notifications/cancelled";
-
-/// How many subscriptions may be open at a time, with those that wait for the client to read and those of rmcp: as many as the tasks that one
-/// may name, for clients that open one for each task.
+/// How many subscriptions may be open at a time, those of rmcp and those that wait for the client to read included: as many
+/// as the tasks that one of them may name, for clients that open one for each task.
 const MAX_OPEN: usize = 1000;
 
 /// How long the requests of the open subscriptions may be together, in bytes. What a subscription holds grows with its
 /// request, and one of the longest may be open.
 const MAX_REQUEST_BYTES: usize = MAX_LINE;
 
-/// The subscriptions of the one client; cloning shares them.
-#[derive(Clone)]
+/// The subscriptions of the client.
 pub(super) struct Subscriptions {
-    state: Arc<State>,
-}
-
-struct State {
     engine: Engine,
     server: Implementation,
     known: Known,
-    lines: mpsc::Sender<Vec<u8>>,
+    outgoing: mpsc::Sender<Vec<u8>>,
     open: Mutex<HashMap<Id<'static>, OpenSubscription>>,
-    /// What else of a filter the handler serves.
     handler_filter: HandlerFilter,
-    /// Fires when the client says nothing more: they are closed then.
-    over: CancellationToken,
+    /// Fires when the input ends: the subscriptions are closed then.
+    input_end: CancellationToken,
 }
 
-/// Of the params of a request to listen.
+/// The part of a requested filter that the application's handler serves, through rmcp.
 type HandlerFilter = Box<dyn Fn(&Params<'_>) -> Map<String, Value> + Send + Sync>;
 
 struct OpenSubscription {
     /// The length of its request, in bytes.
     length: usize,
-    /// Ends it without a word, as its client wants.
+    /// Ends it without another message, as the client wants.
     cancelled: CancellationToken,
-    /// Where rmcp serves the rest of the filter under the same id. Until it has acknowledged that, it holds what lets us
-    /// begin.
+    /// Present where rmcp serves all of the filter, or the part that names no tasks, under the same id.
     rmcp_part: Option<RmcpPart>,
-}
-
-/// Goes when ours is acknowledged: what rmcp says in the subscription waits for that.
-type OnAcknowledged = oneshot::Sender<()>;
-
-/// What becomes of a line of the client's.
-#[derive(Debug)]
-pub(super) enum LineRoute {
-    /// It is rmcp's.
-    Rmcp,
-    /// It is taken care of.
-    Handled,
-    /// This is the answer, and nothing else comes of it.
-    Refused(Vec<u8>),
-}
-
-/// What becomes of a line of rmcp's.
-#[derive(Debug)]
-pub(super) enum RmcpLine {
-    /// It goes out.
-    Forward,
-    /// It does not, and the lines after it wait for this.
-    Withhold(oneshot::Receiver<()>),
 }
 
 #[derive(Debug)]
 enum RmcpPart {
+    /// rmcp has not acknowledged its part yet. When it does, ours begins.
     Requested(oneshot::Sender<OnAcknowledged>),
     Acknowledged,
+}
+
+/// Dropped when our acknowledgement has been sent. It acknowledges rmcp's part too, and what rmcp sends in the subscription
+/// waits for it.
+type OnAcknowledged = oneshot::Sender<()>;
+
+/// Where a message of the client's goes.
+#[derive(Debug)]
+pub(super) enum Route {
+    Rmcp,
+    /// It is taken care of here.
+    Handled,
+    /// This is the response, and nothing else comes of it.
+    Refused(Vec<u8>),
 }
 
 impl fmt::Debug for Subscriptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscriptions").finish_non_exhaustive()
     }
-}
-
-/// A message of rmcp's, as far as it concerns subscriptions.
-#[derive(Deserialize)]
-struct RmcpMessage<'a> {
-    #[serde(default, borrow)]
-    id: Option<Id<'a>>,
-    #[serde(default, borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    params: Option<RmcpParams<'a>>,
-}
-
-#[derive(Deserialize)]
-struct RmcpParams<'a> {
-    #[serde(rename = "_meta", default, borrow)]
-    meta: Option<RmcpMeta<'a>>,
-}
-
-#[derive(Deserialize)]
-struct RmcpMeta<'a> {
-    #[serde(rename = "io.modelcontextprotocol/subscriptionId", default, borrow)]
-    subscription: Option<Id<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Cancelled<'a> {
-    #[serde(borrow)]
-    method: Cow<'a, str>,
-    #[serde(borrow)]
-    params: CancelledParams<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CancelledParams<'a> {
-    #[serde(borrow)]
-    request_id: Id<'a>,
 }
 
 fn exceeded(what: &str, limit: usize) -> ErrorData {
@@ -143,10 +87,10 @@ fn exceeded(what: &str, limit: usize) -> ErrorData {
     )
 }
 
-/// Enters a subscription among those that are open.
+/// Adds a subscription to those that are open.
 ///
 /// # Errors
-/// When there are too many, or its id is taken.
+/// When there are too many, or its id is in use.
 fn register(
     all: &mut HashMap<Id<'static>, OpenSubscription>,
     id: Id<'static>,
@@ -172,87 +116,81 @@ fn register(
 }
 
 impl Subscriptions {
-    /// None yet. What they say goes to `lines`, and `over` ends them all.
+    /// None yet. Their messages go to `outgoing`, and `input_end` closes them all.
     pub(super) fn new(
         engine: Engine,
         server: Implementation,
-        lines: mpsc::Sender<Vec<u8>>,
-        over: CancellationToken,
+        outgoing: mpsc::Sender<Vec<u8>>,
+        input_end: CancellationToken,
         handler_filter: impl Fn(&Params<'_>) -> Map<String, Value> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            state: Arc::new(State {
-                engine,
-                server,
-                known: Known::default(),
-                lines,
-                open: Mutex::default(),
-                handler_filter: Box::new(handler_filter),
-                over,
-            }),
+            engine,
+            server,
+            known: Known::default(),
+            outgoing,
+            open: Mutex::default(),
+            handler_filter: Box::new(handler_filter),
+            input_end,
         }
     }
 
-    /// Looks whether a line is for us.
-    pub(super) fn route(&self, line: &JsonLine<'_>) -> LineRoute {
-        match line.method.as_deref() {
-            Some(LISTEN) => self.listen(line.text).unwrap_or(LineRoute::Rmcp),
-            Some(CANCELLED) if self.cancel(line.text) == Some(true) => LineRoute::Handled,
-            _ => LineRoute::Rmcp,
-        }
-    }
-
-    /// What becomes of a line of rmcp's: its acknowledgement of a filter is kept where ours acknowledges the whole.
-    pub(super) fn inspect(&self, line: &[u8]) -> RmcpLine {
-        let mut open = self.lock();
-        if open.values().all(|open| open.rmcp_part.is_none()) {
-            return RmcpLine::Forward;
-        }
-        let Ok(answer) = serde_json::from_slice::<RmcpMessage<'_>>(line) else {
-            return RmcpLine::Forward;
-        };
-        match (answer.id, answer.method) {
-            // The response, which is the last that is said under this id.
-            (Some(id), None) => {
-                if let Entry::Occupied(entry) = open.entry(id.into_owned())
-                    && entry.get().rmcp_part.is_some()
-                {
-                    entry.remove().cancelled.cancel();
-                }
+    /// Where a message of the client's goes. `line` is its text, which has the `taskIds` that rmcp leaves out.
+    pub(super) fn route(self: &Arc<Self>, message: &RxJsonRpcMessage<RoleServer>, line: &[u8]) -> Route {
+        match message {
+            JsonRpcMessage::Request(request) if request.request.method() == LISTEN => {
+                self.listen(line).unwrap_or(Route::Rmcp)
             }
-            (_, Some(method)) if method == ACKNOWLEDGED => {
-                let meta = answer.params.and_then(|params| params.meta);
-                let id = meta.and_then(|meta| meta.subscription).map(Id::into_owned);
-                if let Some(open) = id.and_then(|id| open.get_mut(&id))
-                    && let Some(rmcp_part) = open.rmcp_part.take()
-                {
-                    open.rmcp_part = Some(RmcpPart::Acknowledged);
-                    let (said, is_said) = oneshot::channel();
-                    if let RmcpPart::Requested(begin) = rmcp_part
-                        && begin.send(said).is_ok()
-                    {
-                        return RmcpLine::Withhold(is_said);
+            JsonRpcMessage::Notification(notification) => match &notification.notification {
+                ClientNotification::CancelledNotification(cancelled) => {
+                    self.cancel(cancelled.params.request_id.as_ref())
+                }
+                _ => Route::Rmcp,
+            },
+            _ => Route::Rmcp,
+        }
+    }
+
+    /// Looks at a message of rmcp's. Its acknowledgement of a part of a filter is not sent, as ours acknowledges the whole:
+    /// then this is what rmcp's further messages have to wait for.
+    pub(super) fn inspect(&self, message: &TxJsonRpcMessage<RoleServer>) -> Option<oneshot::Receiver<()>> {
+        let mut open = self.lock();
+        match message {
+            JsonRpcMessage::Response(response) => close(&mut open, &response.id),
+            JsonRpcMessage::Error(error) => close(&mut open, error.id.as_ref()?),
+            JsonRpcMessage::Notification(notification) => {
+                let notification = &notification.notification;
+                if matches!(
+                    notification,
+                    ServerNotification::SubscriptionsAcknowledgedNotification(_)
+                ) {
+                    let id = notification.get_meta().subscription_id()?;
+                    let part = open.get_mut(&Id::from(&id))?.rmcp_part.as_mut()?;
+                    if let RmcpPart::Requested(begin) = std::mem::replace(part, RmcpPart::Acknowledged) {
+                        let (on_acknowledged, acknowledged) = oneshot::channel();
+                        return begin.send(on_acknowledged).is_ok().then_some(acknowledged);
                     }
                 }
             }
-            _ => {}
+            JsonRpcMessage::Request(_) => {}
         }
-        RmcpLine::Forward
+        None
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Id<'static>, OpenSubscription>> {
-        self.state.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn listen(&self, line: &str) -> Option<LineRoute> {
-        let request = decode::<Params<'_>>(line)?;
+    fn listen(self: &Arc<Self>, line: &[u8]) -> Option<Route> {
+        let text = str::from_utf8(line).ok()?;
+        let request = decode::<Params<'_>>(text.strip_prefix('\u{feff}').unwrap_or(text))?;
         let id = request.id.into_owned();
-        let ids: Option<Vec<Cow<'static, str>>> = match request.params.0.task_filter(&self.state.known) {
+        let ids: Option<Vec<Cow<'static, str>>> = match request.params.0.task_filter(&self.known) {
             TaskFilter::Absent => None,
             TaskFilter::Tasks(ids) => Some(ids.into_iter().map(Cow::into_owned).map(Cow::Owned).collect()),
-            TaskFilter::Refused(error) => return Some(LineRoute::Refused(refusal(Some(&id), &error))),
+            TaskFilter::Refused(error) => return Some(Route::Refused(refusal(Some(&id), &error))),
         };
-        let handler_filter = (self.state.handler_filter)(&request.params.0);
+        let handler_filter = (self.handler_filter)(&request.params.0);
         let is_ours = ids.is_some() && handler_filter.is_empty();
         let cancelled = CancellationToken::new();
         let (begin, begins) = oneshot::channel();
@@ -260,102 +198,97 @@ impl Subscriptions {
             length: line.len(),
             cancelled: cancelled.clone(),
             rmcp_part: match ids {
-                // All of it is rmcp's: we do but count it.
+                // rmcp acknowledges it and serves it: here it only counts.
                 None => Some(RmcpPart::Acknowledged),
                 Some(_) if is_ours => None,
                 Some(_) => Some(RmcpPart::Requested(begin)),
             },
         };
         if let Err(error) = register(&mut self.lock(), id.clone(), open) {
-            return Some(LineRoute::Refused(refusal(Some(&id), &error)));
+            return Some(Route::Refused(refusal(Some(&id), &error)));
         }
-        let Some(ids) = ids else {
-            return Some(LineRoute::Rmcp);
-        };
+        let ids = ids?;
         let this = self.clone();
         tokio::spawn(async move {
             if is_ours {
                 this.run(id.clone(), ids, handler_filter, cancelled, None).await;
                 this.lock().remove(&id);
-            } else if let Ok(said) = begins.await {
-                // rmcp's part ends it.
-                this.run(id, ids, handler_filter, cancelled, Some(said)).await;
+            } else if let Ok(on_acknowledged) = begins.await {
+                // rmcp's response ends it.
+                this.run(id, ids, handler_filter, cancelled, Some(on_acknowledged))
+                    .await;
             }
         });
-        Some(if is_ours { LineRoute::Handled } else { LineRoute::Rmcp })
+        Some(if is_ours { Route::Handled } else { Route::Rmcp })
     }
 
-    /// Says what there is to say, until all is said or it is cancelled.
+    /// Sends the messages of a subscription until it ends or is cancelled.
     async fn run(
         &self,
         id: Id<'static>,
         ids: Vec<Cow<'static, str>>,
         handler_filter: Map<String, Value>,
         cancelled: CancellationToken,
-        mut acknowledged: Option<OnAcknowledged>,
+        mut on_acknowledged: Option<OnAcknowledged>,
     ) {
-        let state = &self.state;
         let is_shared = !handler_filter.is_empty();
-        let (caller, server) = (Caller::anonymous(), state.server.clone());
-        let opened = answered(Subscription::open(&state.engine, id.clone(), &ids, caller, server)).await;
+        let (caller, server) = (Caller::anonymous(), self.server.clone());
+        let opened = answered(Subscription::open(&self.engine, id.clone(), &ids, caller, server)).await;
         // There may be many that name no task.
         drop(ids);
         let mut subscription = match opened {
             Ok(subscription) => subscription.with_handler_filter(handler_filter),
             Err(error) => {
-                self.send(refusal(Some(&id), &error)).await;
+                let _ = self.outgoing.send(refusal(Some(&id), &error)).await;
                 return;
             }
         };
         loop {
-            let said = tokio::select! {
+            let event = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => return,
-                said = subscription.next() => said,
-                () = state.over.cancelled() => Some(SubscriptionEvent::Response(subscription.close())),
+                event = subscription.next() => event,
+                () = self.input_end.cancelled() => Some(SubscriptionEvent::Response(subscription.close())),
             };
-            match said {
-                // It is rmcp that says when all is over.
+            match event {
+                // rmcp sends the response.
                 Some(SubscriptionEvent::Response(_)) if is_shared => return,
                 Some(SubscriptionEvent::Notification(message) | SubscriptionEvent::Response(message)) => {
                     tokio::select! {
                         biased;
                         () = cancelled.cancelled() => return,
-                        is_said = self.send(message) => if !is_said { return },
+                        sent = self.outgoing.send(message) => if sent.is_err() { return },
                     }
                     // The first message is the acknowledgement.
-                    drop(acknowledged.take());
+                    drop(on_acknowledged.take());
                 }
-                // A pipe needs no signs of life.
+                // A pipe does not need to be kept alive.
                 Some(SubscriptionEvent::KeepAlive) => {}
                 None => return,
             }
         }
     }
 
-    /// Whether the line could be handed over.
-    async fn send(&self, mut message: Vec<u8>) -> bool {
-        message.push(b'\n');
-        self.state.lines.send(message).await.is_ok()
-    }
-
-    /// Whether rmcp has no part in what is cancelled.
-    fn cancel(&self, line: &str) -> Option<bool> {
-        let Object(notification) = serde_json::from_str::<Object<Cancelled<'_>>>(line).ok()?;
-        if notification.method != CANCELLED {
-            return None;
-        }
-        let id = notification.params.request_id.into_owned();
+    fn cancel(&self, id: Option<&RequestId>) -> Route {
         let mut open = self.lock();
-        let Entry::Occupied(entry) = open.entry(id) else {
-            return None;
+        let Some(Entry::Occupied(entry)) = id.map(|id| open.entry(id.into())) else {
+            return Route::Rmcp;
         };
         entry.get().cancelled.cancel();
-        let is_ours = entry.get().rmcp_part.is_none();
-        if !is_ours {
-            // Nothing more comes under this id, not even a response.
-            entry.remove();
+        if entry.get().rmcp_part.is_none() {
+            return Route::Handled;
         }
-        Some(is_ours)
+        // Nothing more comes under this id, not even a response.
+        entry.remove();
+        Route::Rmcp
+    }
+}
+
+/// Closes the subscription, if rmcp has a part in it, whose response this is.
+fn close(open: &mut HashMap<Id<'static>, OpenSubscription>, id: &RequestId) {
+    if let Entry::Occupied(entry) = open.entry(id.into())
+        && entry.get().rmcp_part.is_some()
+    {
+        entry.remove().cancelled.cancel();
     }
 }
