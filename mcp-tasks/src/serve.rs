@@ -40,7 +40,7 @@ mod subscription;
 use start_notice::StartNotice;
 
 /// How long a stopping server waits for calls and executions that are under way: long enough for ordinary calls to end,
-/// short enough that whoever stopped it is not made to reach for `kill -9`.
+/// short enough that an operator does not reach for `kill -9`.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the last bytes may take to reach clients once nothing more will be said. A client that does not read, or a route
@@ -52,7 +52,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Tools or configuration are not right.
+    /// A tool or the configuration has a mistake.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The address cannot be listened on.
@@ -89,7 +89,7 @@ pub enum Error {
     },
 }
 
-/// The same words as `Display`, with the causes: it is what a `main` that returns this error prints.
+/// `Display` with the causes: it is what a `main` that returns this error prints.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&mcp_tasks_core::error_chain(self))
@@ -104,7 +104,7 @@ type Factory<H> = Arc<dyn Fn() -> H + Send + Sync>;
 
 /// A server with the tools of a [`TaskRuntime`], over Streamable HTTP or stdio.
 ///
-/// It serves clients of 2026-07-28, to whom task tools are tasks, and of 2025-11-25, for whom they run inside the call.
+/// It serves clients of 2026-07-28, for which task tools run as tasks, and of 2025-11-25, for which they run inside the call.
 /// HTTP serves MCP at `/mcp`, prefers JSON responses, and checks `Host` and `Origin` against rebinding attacks.
 ///
 /// ```no_run
@@ -206,11 +206,11 @@ impl<H: ServerHandler> Server<H> {
         }
     }
 
-    /// A server whose tools of `runtime` stand beside everything that an rmcp handler offers. `handler` makes one for each
+    /// A server with the tools of `runtime` beside everything that an rmcp handler offers. `handler` makes a handler for each
     /// session or request.
     ///
     /// # Errors
-    /// When a tool of the handler's, as its `get_tool` shows, has the name of one of ours.
+    /// When a tool of the handler, as its `get_tool` shows, has the name of a tool of `runtime`.
     pub fn wrapping(runtime: TaskRuntime, handler: impl Fn() -> H + Send + Sync + 'static) -> Result<Self, StartError> {
         runtime.wrap(handler())?;
         Ok(Self::with_factory(runtime, Arc::new(handler)))
@@ -227,21 +227,19 @@ impl<H: ServerHandler> Server<H> {
         &self.runtime
     }
 
-    /// Serves over the transport that `mcp.tasks.transport` says, until SIGINT or SIGTERM, or the end of stdin. Then it
-    /// takes no more requests, gives what is under way five seconds to end, leaves the rest to other nodes (see
-    /// [`TaskRuntime::shutdown`]), and returns. A second signal ends the
-    /// process at once, which is also how to end one that a blocking thread keeps: runtimes wait for those, so blocking
-    /// work should look at its [`cancellation`](crate::ToolContext::cancellation).
+    /// Serves over the transport in `mcp.tasks.transport`, until SIGINT or SIGTERM, or the end of stdin. Then it takes no more
+    /// requests, gives calls and executions under way five seconds to end, leaves the rest to other nodes (see
+    /// [`TaskRuntime::shutdown`]), and returns. A second signal ends the process at once, also one that a blocking thread
+    /// keeps: tokio's runtime waits for those, so blocking work should look at its
+    /// [`cancellation`](crate::ToolContext::cancellation).
     ///
-    /// Before it takes requests it asks the task store once, so that a server whose store is not there does not look as if
-    /// it worked.
+    /// Before it takes requests it asks the task store once, so that a server without its store does not start.
     ///
-    /// Warnings and the address go to the log, through `tracing`. A program that has set no subscriber of it when this is
-    /// called has no log; the warnings of the start and the address are then written to stderr, once, and nothing more.
-    /// stdout is the client's where the transport is stdio, and is never written to.
+    /// Warnings and the address go to the log, through `tracing`. If no `tracing` subscriber is set when this is called, they
+    /// are written to stderr, and nothing later is. Over stdio, stdout belongs to the protocol: nothing else may write to it.
     ///
     /// # Errors
-    /// When hosts or origins given in code are none, the task store cannot be used, the address cannot be listened on, or the transport breaks.
+    /// When a host or an origin given in code cannot be one, the task store cannot be used, the address cannot be listened on, or the transport breaks.
     pub async fn serve(mut self) -> Result<()> {
         self.notice = StartNotice::unless_logged();
         let stop = CancellationToken::new();
@@ -249,7 +247,7 @@ impl<H: ServerHandler> Server<H> {
         self.serve_until(stop).await
     }
 
-    /// As [`serve`](Self::serve), but until `stop` fires, and without a look at signals.
+    /// As [`serve`](Self::serve), but until `stop` fires: signals are not caught, and nothing is written to stderr.
     ///
     /// # Errors
     /// As [`serve`](Self::serve).
@@ -267,7 +265,7 @@ impl<H: ServerHandler> Server<H> {
         let (notice, transport) = (self.notice, engine.settings().transport);
         let ready = move |address: &str| {
             tracing::info!(address, "serving");
-            // Whoever started a server on stdio knows where it is.
+            // A server on stdio has no address.
             if transport == Transport::Http {
                 notice.print(format_args!("serving at {address}"));
             }
@@ -276,7 +274,7 @@ impl<H: ServerHandler> Server<H> {
                 ready(address);
             }
         };
-        // From the stop on nothing new begins: a task that is parked then stays parked, for another process.
+        // After the stop no execution begins: a parked task stays parked, for another process.
         let (closing, stopping) = (runtime.engine.clone(), stop.clone());
         tokio::spawn(async move {
             stopping.cancelled().await;
@@ -292,8 +290,8 @@ impl<H: ServerHandler> Server<H> {
         Ok(())
     }
 
-    /// Serves over the configured transport until `stop` fires or the client is gone, and what was asked until then is
-    /// answered. Returns when that began.
+    /// Serves over the configured transport until `stop` fires or the client is gone, and until the requests under way are
+    /// answered or their time is over. Returns when the stop began.
     #[cfg_attr(
         not(any(feature = "http", feature = "stdio")),
         expect(unused_variables, reason = "there is nothing to serve over")

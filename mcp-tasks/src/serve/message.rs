@@ -1,7 +1,7 @@
 //! Requests of 2026-07-28, decoded without a copy where they are what clients ordinarily send.
 //!
-//! What does not decode here may still be a good request, or get a better answer: it is left to rmcp. So these types take
-//! less than rmcp's do, and never more: a body that rmcp refuses does not decode.
+//! A request that does not decode here may still be a good one, or get a better error: it is left to rmcp. So these types
+//! accept less than rmcp's do, and never more: a body that rmcp refuses does not decode.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 /// The revision that has the extension.
 pub(super) const REVISION: &str = "2026-07-28";
 
-/// An object: what derives `Deserialize` takes a list of its members too, which is no message.
+/// An object and nothing else: a derived `Deserialize` accepts a list of the members too, which is no message.
 #[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 
@@ -91,7 +91,7 @@ impl From<&rmcp::model::RequestId> for Id<'static> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As text, so that it does not hang on how serde_json was told to keep numbers.
+        // As text, so that it does not depend on serde_json's features for numbers.
         let text = <&RawValue>::deserialize(deserializer)?.get();
         let id = if text.starts_with('"') {
             serde_json::from_str(text).map(|Str(text)| Id::Text(text))
@@ -154,7 +154,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
     }
 }
 
-/// A member that comes twice is for others to make sense of.
+/// A request with a member that comes twice is left to rmcp.
 fn set_once<T, E: Error>(slot: &mut Option<T>, value: T) -> Result<(), E> {
     match slot.replace(value) {
         None => Ok(()),

@@ -5,11 +5,11 @@ use std::thread;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-/// Fires `stop` on the first SIGINT or SIGTERM; the second ends the process, for an operator who will not wait.
+/// Fires `stop` on the first SIGINT or SIGTERM; the second ends the process, for an operator who does not want to wait.
 ///
-/// Signals are caught when this returns, so that one sent as soon as the server is ready stops it in good order. The watch
-/// has a thread and a runtime of its own: the application's runtime may hang at its end, on a blocking thread that takes
-/// no notice, and that is when the second signal is needed most.
+/// Signals are caught when this returns, so that one sent as soon as the server is ready stops it in good order. They are
+/// awaited on a thread and a runtime of their own: the application's runtime may hang at its end, on a blocking thread, and
+/// that is when the second signal is needed most.
 pub(super) fn cancel_on_signal(stop: CancellationToken) {
     let watching = Builder::new_current_thread().enable_all().build().and_then(|runtime| {
         let signals = {
@@ -21,7 +21,7 @@ pub(super) fn cancel_on_signal(stop: CancellationToken) {
             .spawn(move || runtime.block_on(watch(signals, stop)))
     });
     if let Err(error) = watching {
-        tracing::warn!(%error, "signals cannot be caught; the server stops without notice");
+        tracing::warn!(%error, "signals cannot be caught: they end the process at once");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a start says where nobody listens to the log.
+//! What a start prints in a program that has no log.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -6,21 +6,21 @@ use std::io::{self, Write};
 use tracing::dispatcher;
 use tracing::subscriber::NoSubscriber;
 
-/// Writes to stderr, or keeps silent.
+/// Prints to stderr, or does nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StartNotice {
     enabled: bool,
 }
 
 impl StartNotice {
-    /// Aloud in a program that has set no subscriber: what is logged there is seen by nobody.
+    /// Enabled in a program that has set no `tracing` subscriber.
     pub(super) fn unless_logged() -> Self {
         Self {
             enabled: dispatcher::get_default(|dispatch| dispatch.is::<NoSubscriber>()),
         }
     }
 
-    /// One line. A stderr that is closed is no reason to stop, so it is not `eprintln!`.
+    /// Prints one line. `eprintln!` would panic where stderr is closed.
     pub(super) fn print(self, text: impl Display) {
         if self.enabled {
             let _ = writeln!(io::stderr().lock(), "mcp-tasks: {text}");

@@ -1,4 +1,4 @@
-//! `subscriptions/listen` with `taskIds` (Tasks extension, "Task Status Notifications"): what is said, whatever carries it.
+//! `subscriptions/listen` with `taskIds` (Tasks extension, "Task Status Notifications"): its messages, on any transport.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) const LISTEN: &str = "subscriptions/listen";
 /// The notification that a subscription begins with.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// After how long without a notification a stream shows that it is alive: what rmcp has for its own.
+/// After how long without a notification a stream is kept alive: as long as rmcp takes for its own streams.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The params of a request to listen.
@@ -36,7 +36,7 @@ pub(super) struct Params<'a> {
     notifications: &'a RawValue,
 }
 
-/// What a client wants to hear of from us. Whatever else stands there is rmcp's to look at.
+/// The part of a requested filter that names tasks. rmcp looks at the rest.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NotificationFilter<'a> {
@@ -44,14 +44,14 @@ struct NotificationFilter<'a> {
     task_ids: Option<&'a RawValue>,
 }
 
-/// Whether a request to listen is about tasks, and may listen to them.
+/// What a request to listen says of tasks.
 #[derive(Debug)]
 pub(super) enum TaskFilter<'a> {
-    /// It is not for us.
+    /// It names none, and is rmcp's.
     Absent,
-    /// These tasks.
+    /// The ids it names.
     Tasks(Vec<Cow<'a, str>>),
-    /// It is answered with an error.
+    /// It has to be answered with this error.
     Refused(ErrorData),
 }
 
@@ -59,7 +59,7 @@ pub(super) enum TaskFilter<'a> {
 struct Ids<'a>(#[serde(borrow)] Vec<Str<'a>>);
 
 impl<'a> Params<'a> {
-    /// What is wanted of us.
+    /// The tasks that are asked for.
     pub(super) fn task_filter(&self, known: &Known) -> TaskFilter<'a> {
         if self.meta.version != REVISION {
             return TaskFilter::Absent;
@@ -85,7 +85,7 @@ impl<'a> Params<'a> {
 }
 
 impl Params<'_> {
-    /// What else of the filter `handler` serves; empty if nothing. It is what rmcp acknowledges.
+    /// The rest of the filter, as far as `handler` serves it. It is what rmcp acknowledges.
     pub(super) fn handler_filter<H: ServerHandler>(&self, handler: &TaskServer<H>) -> Map<String, Value> {
         let Ok(requested) = serde_json::from_str::<SubscriptionFilter>(self.notifications.get()) else {
             return Map::new();
@@ -102,26 +102,26 @@ impl Params<'_> {
     }
 }
 
-/// What goes out next.
+/// What a subscription sends next.
 #[derive(Debug)]
 pub(super) enum SubscriptionEvent {
-    /// A JSON-RPC message, in one line.
+    /// In one line.
     Notification(Vec<u8>),
-    /// The last one: the response to the request to listen.
+    /// The response to the request to listen, which is the last message. In one line.
     Response(Vec<u8>),
-    /// Nothing for a while: time to show that the stream is alive.
+    /// Nothing was sent for a while: streams that intermediaries may cut send a sign of life.
     KeepAlive,
 }
 
-/// A subscription that was opened.
+/// An open subscription.
 #[derive(Debug)]
 pub(super) struct Subscription {
     listener: TaskListener,
     id: Id<'static>,
-    /// Names the subscription in everything that is said in it.
+    /// The `_meta` of its notifications, which names it.
     meta: Box<RawValue>,
     server: Implementation,
-    /// What else of the filter is acknowledged.
+    /// The part of the filter that the handler serves, acknowledged with ours.
     handler_filter: Map<String, Value>,
     stage: Stage,
 }
@@ -180,7 +180,7 @@ struct SubscriptionMeta<'a> {
 }
 
 impl Subscription {
-    /// Begins to listen to those of the tasks that are there and the caller's.
+    /// Begins to watch those of the tasks that exist and are the caller's.
     ///
     /// # Errors
     /// When the store fails.
@@ -203,13 +203,13 @@ impl Subscription {
         })
     }
 
-    /// Acknowledges these parts of the filter too, which somebody else serves.
+    /// Acknowledges this part of the filter too, which rmcp serves.
     pub(super) fn with_handler_filter(mut self, handler_filter: Map<String, Value>) -> Self {
         self.handler_filter = handler_filter;
         self
     }
 
-    /// The next thing to say, the acknowledgement first; `None` once all is said.
+    /// The next event, the acknowledgement first; `None` after the response.
     ///
     /// Not cancel safe.
     pub(super) async fn next(&mut self) -> Option<SubscriptionEvent> {
@@ -286,7 +286,7 @@ struct Failure<'a> {
     error: &'a ErrorData,
 }
 
-/// The message that refuses a request. Where nobody knows its id, the response has none (2026-07-28, "Error Responses").
+/// The response that refuses a request. Without a known id it has none (2026-07-28, "Error Responses").
 #[cfg(feature = "stdio")]
 pub(super) fn refusal(id: Option<&Id<'static>>, error: &ErrorData) -> Vec<u8> {
     line(&Failure {
@@ -301,8 +301,8 @@ fn not_serializable(error: &serde_json::Error) -> ErrorData {
     ErrorData::internal_error("Internal error", None)
 }
 
-/// A message without line breaks, which end a message on both transports. In JSON they can stand between tokens alone,
-/// where a blank says the same.
+/// A message without line breaks, which end a message on both transports. In JSON they stand only between tokens, where a
+/// blank means the same.
 fn line(message: &impl Serialize) -> Vec<u8> {
     // Numbers, text, and JSON that is kept as text: they have a JSON form.
     in_one_line(serde_json::to_vec(message).unwrap_or_default())

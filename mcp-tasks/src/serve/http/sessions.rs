@@ -14,37 +14,37 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::time::{Instant, sleep_until};
 
-/// The longest that a session is kept without a stream, whatever is asked for: no client comes back after that, and instants
-/// can be reckoned with.
+/// The longest that a session is kept without a stream, whatever is configured: no client comes back after that, and an
+/// instant that far ahead can be computed.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// rmcp's sessions, with an end of our own.
+/// rmcp's sessions, ended by rules of our own.
 ///
-/// rmcp ends a session in which nothing was said for a while, also one whose call takes longer than that, and it keeps any
-/// number of them, at some 70 KB each: a client that sends nothing but `initialize` would fill the memory. Here a session is
-/// kept while a stream of its is open, be it a call's or the one for notifications: a connection of the client's vouches for
-/// it. Of the others there is a limited number for a limited time.
+/// rmcp ends a session after some time without a message, even while a call takes longer than that. And it keeps any number
+/// of sessions, at some 70 KB each: a client that sends nothing but `initialize` would fill the memory. Here a session is kept
+/// while one of its streams is open, a call's or the one for notifications. Sessions without a stream are idle: a limited
+/// number of them is kept, for a limited time.
 pub(super) struct Sessions {
     shared: Arc<SessionState>,
 }
 
 struct SessionState {
     rmcp: LocalSessionManager,
-    /// How long a session is kept without a stream.
+    /// How long an idle session is kept.
     timeout: Duration,
-    /// How many sessions are kept without a stream.
+    /// How many idle sessions are kept.
     max_idle: usize,
     table: Mutex<SessionTable>,
 }
 
-/// Which sessions there are, and which of them nobody vouches for.
+/// All sessions, and which of them are idle.
 #[derive(Debug, Default)]
 struct SessionTable {
     sessions: HashMap<SessionId, Session>,
-    /// Those without a stream, the one that was heard of least lately first.
+    /// The idle ones, the least recently active first.
     idle: BTreeMap<u64, SessionId>,
     last_idle_key: u64,
-    /// Whether somebody looks for those whose time is up.
+    /// Whether a background task ends those that expire.
     is_expiring: bool,
 }
 
@@ -52,7 +52,7 @@ struct SessionTable {
 struct Session {
     streams: usize,
     active_at: Instant,
-    /// Its place in `idle`.
+    /// Its key in `idle`.
     idle_key: u64,
 }
 
@@ -67,7 +67,7 @@ impl SessionTable {
         self.touch(id, now);
     }
 
-    /// The client has sent something.
+    /// Notes that the client has sent something.
     fn touch(&mut self, id: &SessionId, now: Instant) {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
@@ -101,7 +101,7 @@ impl SessionTable {
         }
     }
 
-    /// Takes out one more than `max_idle` sessions without a stream, if there is one.
+    /// Removes the least recently active session if more than `max_idle` are idle.
     fn take_excess(&mut self, max_idle: usize) -> Option<SessionId> {
         let (_, id) = (self.idle.len() > max_idle).then(|| self.idle.first_key_value())??;
         let id = id.clone();
@@ -109,7 +109,7 @@ impl SessionTable {
         Some(id)
     }
 
-    /// Takes out a session that was idle for long enough. Otherwise the time to look again, if there are sessions.
+    /// Removes a session that was idle for `timeout`.
     fn take_expired(&mut self, timeout: Duration, now: Instant) -> Expiry {
         let first = self.idle.first_key_value();
         let Some((id, session)) = first.and_then(|(_, id)| Some((id, self.sessions.get(id)?))) else {
@@ -131,8 +131,11 @@ impl SessionTable {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Expiry {
+    /// This session expired, and is removed.
     Expired(SessionId),
+    /// The next one to expire does not before this.
     At(Instant),
+    /// There are no sessions.
     Never,
 }
 
@@ -143,7 +146,7 @@ impl fmt::Debug for Sessions {
 }
 
 impl Sessions {
-    /// Keeps `max_idle` sessions without a stream, and each for `timeout`.
+    /// Keeps `max_idle` idle sessions, each for `timeout`.
     pub(super) fn new(timeout: Duration, max_idle: usize) -> Self {
         let mut rmcp = LocalSessionManager::default();
         rmcp.session_config.keep_alive = None;
@@ -157,7 +160,7 @@ impl Sessions {
         }
     }
 
-    /// Vouches for a session until it is dropped.
+    /// The session is not idle until what is returned is dropped.
     fn open_stream(&self, id: &SessionId) -> OpenStream {
         self.shared.table().open_stream(id, Instant::now());
         OpenStream {
@@ -172,9 +175,9 @@ impl SessionState {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a session that is out of the table. Whoever creates one, or looks for the next, does not wait for it.
+    /// Ends a session that was removed from the table, without making the caller wait.
     fn end(self: &Arc<Self>, id: SessionId) {
-        tracing::debug!(session = %id, "a session that nobody vouches for is ended");
+        tracing::debug!(session = %id, "an idle session is ended");
         let shared = self.clone();
         tokio::spawn(async move {
             if let Err(error) = shared.rmcp.close_session(&id).await {
@@ -183,7 +186,7 @@ impl SessionState {
         });
     }
 
-    /// Ends sessions whose time is up, for as long as there are any.
+    /// Ends sessions as they expire, for as long as there are any.
     fn expire(self: &Arc<Self>) {
         let shared = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -193,7 +196,7 @@ impl SessionState {
         });
     }
 
-    /// Ends the sessions whose time is up. Returns when to look again, unless there are none.
+    /// Ends the sessions that have expired. Returns when to look again, unless there are no sessions.
     fn end_expired(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let mut table = self.table();
@@ -212,7 +215,7 @@ impl SessionState {
     }
 }
 
-/// An open stream of a session's.
+/// An open stream of a session.
 struct OpenStream {
     shared: Arc<SessionState>,
     id: SessionId,
@@ -225,7 +228,7 @@ impl Drop for OpenStream {
 }
 
 impl OpenStream {
-    /// The stream, which holds this.
+    /// `stream`, which keeps this until it is dropped.
     fn wrap<S: Stream>(self, stream: S) -> impl Stream<Item = S::Item> + use<S> {
         stream.map(move |message| {
             let _ = &self;
