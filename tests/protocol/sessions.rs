@@ -38,7 +38,7 @@ async fn call(wire: &Wire, session: &HeaderValue, tool: &str, arguments: Value) 
 
 /// Waits until the session is gone. To ask for it would be a sign of life, so the log is read first.
 async fn is_gone(wire: &Wire, session: &HeaderValue) {
-    let ended = format!("nobody vouches for is ended session={}", session.to_str().unwrap());
+    let ended = format!("an idle session is ended session={}", session.to_str().unwrap());
     wire.fixture.logged(&ended).await;
     until("the session is gone", async || {
         let status = call(wire, session, "observe", json!({})).await.status;

@@ -18,6 +18,7 @@ mod stdin;
 mod stdout;
 mod subscriptions;
 mod transport;
+mod unanswered;
 
 use subscriptions::Subscriptions;
 use transport::StdioTransport;

@@ -21,6 +21,7 @@ use super::lines::{InputLine, LineSplitter};
 use super::refusal::{too_long, undecodable};
 use super::stdin::Stdin;
 use super::subscriptions::{Route, Subscriptions};
+use super::unanswered::Unanswered;
 use crate::serve::subscription::refusal;
 
 /// What the client says, until it closes its end or the server is told to stop; and what rmcp says, in the order in which it
@@ -36,6 +37,7 @@ pub(super) struct StdioTransport {
     refusals: VecDeque<Vec<u8>>,
     handshake: HandshakeFilter,
     subscriptions: Arc<Subscriptions>,
+    unanswered: Arc<Unanswered>,
     outgoing: mpsc::Sender<Vec<u8>>,
     /// Held by the message of rmcp's that is sent next.
     turn: Arc<Mutex<()>>,
@@ -64,6 +66,7 @@ impl StdioTransport {
             refusals: VecDeque::new(),
             handshake: HandshakeFilter::new(versions),
             subscriptions,
+            unanswered: Arc::default(),
             outgoing,
             turn: Arc::default(),
             stop,
@@ -81,6 +84,7 @@ impl StdioTransport {
                 }
             }
             self.send_refusals().await;
+            self.unanswered.wait_while_many().await;
             match self.stdin.chunks.recv().await {
                 Some(Ok(chunk)) => self.splitter.split(&chunk, &mut self.lines),
                 Some(Err(error)) => {
@@ -105,7 +109,13 @@ impl StdioTransport {
             Ok(message) => {
                 let message = message?;
                 match self.subscriptions.route(&message, &line) {
-                    Route::Rmcp => return self.handshake.admits(&message).then_some(message),
+                    Route::Rmcp => {
+                        if !self.handshake.admits(&message) {
+                            return None;
+                        }
+                        self.unanswered.received(&message);
+                        return Some(message);
+                    }
                     Route::Handled => {}
                     Route::Refused(response) => self.refusals.push_back(response),
                 }
@@ -156,11 +166,13 @@ impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(&mut self, message: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (turn, outgoing, subscriptions) = (self.turn.clone(), self.outgoing.clone(), self.subscriptions.clone());
+        let (turn, outgoing) = (self.turn.clone(), self.outgoing.clone());
+        let (subscriptions, unanswered) = (self.subscriptions.clone(), self.unanswered.clone());
         async move {
             let _turn = turn.lock().await;
             // With room for it first: a subscription counts as open until its response is handed over.
             let permit = outgoing.reserve().await.map_err(|_| io::ErrorKind::BrokenPipe)?;
+            unanswered.sent(&message);
             match subscriptions.inspect(&message) {
                 None => permit.send(serde_json::to_vec(&message)?),
                 Some(acknowledged) => {
