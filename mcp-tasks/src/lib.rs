@@ -270,6 +270,7 @@
 //!   that call tools; leave it out of a server.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
+#![doc = include_str!("architecture.md")]
 
 // So that what the attributes write, `::mcp_tasks::…`, is right in this crate too.
 #[allow(unused_extern_crates, reason = "used by what the attributes write inside this crate")]
