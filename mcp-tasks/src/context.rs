@@ -101,8 +101,8 @@ impl ToolContext {
         Self { run }
     }
 
-    /// The id of the task this run belongs to; `None` inside a synchronous call. For logs and for correlation with other
-    /// systems: a function should not do other work because of it.
+    /// The id of the task this run belongs to; `None` inside a synchronous call. For logs and for correlation with
+    /// other systems: a function should not do other work because of it.
     #[must_use]
     pub fn task_id(&self) -> Option<&TaskId> {
         self.run.carrier.is_task().then_some(&self.run.id)
@@ -110,18 +110,18 @@ impl ToolContext {
 
     /// Asks the user to fill in the form `T`, with `message` as the words around it.
     ///
-    /// A task becomes `input_required`, and the function goes on with the answer when it has come, which may be hours and
-    /// a restart later. Inside a call the question goes back to the client, as an `InputRequiredResult` (2026-07-28) or as
-    /// a request of the server's own (2025-11-25). Questions that are waited for at the same time (`join!`) are asked
-    /// together, each under a key of its own: [`Asking::key`], or `elicit-<n>`. Nothing the function wraps around the wait
-    /// (a time-out, `unwrap_or_default`, `select!`) keeps the question from being asked.
+    /// A task becomes `input_required`, and the function goes on with the answer when it has come, which may be hours
+    /// and a restart later. Inside a call the question goes back to the client, as an `InputRequiredResult`
+    /// (2026-07-28) or as a request of the server's own (2025-11-25). Questions that are waited for at the same time
+    /// (`join!`) are asked together, each under a key of its own: [`Asking::key`], or `elicit-<n>`. Nothing the
+    /// function wraps around the wait (a time-out, `unwrap_or_default`, `select!`) keeps the question from being asked.
     ///
-    /// The answer was checked against the form before the function sees it. One that does not fit is asked for again, up
-    /// to three times in all.
+    /// The answer was checked against the form before the function sees it. One that does not fit is asked for again,
+    /// up to three times in all.
     ///
     /// # Errors
-    /// [`ElicitError`] when the client cannot be asked, or answered three times with what does not fit. With `?` in a
-    /// function that returns [`ToolError`] that becomes the error the protocol has for it.
+    /// [`ElicitError`](crate::ElicitError) when the client cannot be asked, or answered three times with what does not
+    /// fit. With `?` in a function that returns [`ToolError`] that becomes the error the protocol has for it.
     ///
     /// # Cancel safety
     /// A question that was never polled asks nothing. One that was is asked, even if its future is dropped at once.
@@ -129,8 +129,8 @@ impl ToolContext {
         elicit::form(self.run.clone(), message.into())
     }
 
-    /// As [`elicit`](Self::elicit), with a form that is known only now: `schema` is a JSON Schema of the kind the protocol
-    /// allows, an object of plain values (2026-07-28, "Elicitation", "Requested Schema").
+    /// As [`elicit`](Self::elicit), with a form that is known only now: `schema` is a JSON Schema of the kind the
+    /// protocol allows, an object of plain values (2026-07-28, "Elicitation", "Requested Schema").
     ///
     /// ```
     /// # async fn f(ctx: mcp_tasks::ToolContext) -> Result<(), mcp_tasks::ToolError> {
@@ -164,8 +164,8 @@ impl ToolContext {
         elicit::url(self.run.clone(), message.into(), url)
     }
 
-    /// Asks the client's model for a completion. The protocol has deprecated this (SEP-2577) and its types in rmcp, which
-    /// are `CreateMessageRequestParams` and `CreateMessageResult`; any types of that form will do.
+    /// Asks the client's model for a completion. The protocol has deprecated this (SEP-2577) and its types in rmcp,
+    /// which are `CreateMessageRequestParams` and `CreateMessageResult`; any types of that form will do.
     ///
     /// # Errors
     /// As `elicit`; the client must support sampling.
@@ -183,8 +183,8 @@ impl ToolContext {
     }
 
     /// Whether the client can be asked this, as far as it declared. A question it cannot be asked is an error; this is
-    /// for a function that would rather do something else. It depends on the request that triggered the run, which may be
-    /// another one on a later run, so it is recorded.
+    /// for a function that would rather do something else. It depends on the request that triggered the run, which may
+    /// be another one on a later run, so it is recorded.
     ///
     /// # Errors
     /// When it is polled outside the function's own future.
@@ -208,18 +208,19 @@ impl ToolContext {
         journal::random(self.run.clone())
     }
 
-    /// Waits, by the server's clock, in whole milliseconds. On a later run only what is left is waited for: the instant at
-    /// which the wait ends is recorded.
+    /// Waits, by the server's clock, in whole milliseconds. On a later run only what is left is waited for: the instant
+    /// at which the wait ends is recorded.
     ///
     /// In a task a wait of ten seconds or more needs no process, and may last for days. Where the function waits for
-    /// nothing else, it is dropped, as at a question, and runs again from its first line when the time has come: on this
-    /// node, or, if this node has died, on another (within `mcp.tasks.lease`, or at the next poll of the task). No node holds
-    /// the task's lease meanwhile, so `on_crash` does not apply. Clients see it `working`, with the message of its last
-    /// report. It can be cancelled, and its time to live goes on: a long sleep needs a longer `ttl`.
+    /// nothing else, it is dropped, as at a question, and runs again from its first line when the time has come: on
+    /// this node, or, if this node has died, on another (within `mcp.tasks.lease`, or at the next poll of the task). No
+    /// node holds the task's lease meanwhile, so `on_crash` does not apply. Clients see it `working`, with the message
+    /// of its last report. It can be cancelled, and its time to live goes on: a long sleep needs a longer `ttl`.
     ///
     /// A wait stays in the process while a step runs, and while the function also waits for something that the context
-    /// does not know, such as a timer of tokio's, a channel, or the [cancellation token](Self::cancellation). A shorter wait
-    /// stays in the process too, and so does every wait inside a call. While a question is open no wait begins, and none ends.
+    /// does not know, such as a timer of tokio's, a channel, or the [cancellation token](Self::cancellation). A shorter
+    /// wait stays in the process too, and so does every wait inside a call. While a question is open no wait begins,
+    /// and none ends.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -260,9 +261,9 @@ impl ToolContext {
         Fingerprint::of("idempotency-key", self.run.id.as_str(), Some(&name)).to_hex()
     }
 
-    /// The point from which a call of a `#[mcp_task(defer)]` goes on as a task. Questions before it are rounds of the call
-    /// itself, what follows is a task, and the answers and steps so far come along. It does nothing where there can be no
-    /// task, and on every later run.
+    /// The point from which a call of a `#[mcp_task(defer)]` goes on as a task. Questions before it are rounds of the
+    /// call itself, what follows is a task, and the answers and steps so far come along. It does nothing where there
+    /// can be no task, and on every later run.
     ///
     /// # Errors
     /// When the attribute does not say `defer`, and when it is polled outside the function's own future.
@@ -273,22 +274,23 @@ impl ToolContext {
     /// Does a piece of work once and keeps its result: on a later run the result is returned without doing the work.
     ///
     /// The result, value or error, is stored before the function sees it, as JSON. The name goes into the ledger: it is
-    /// how a replay recognises the step, so it must be the same on every run. Steps may run side by side (`join!`); those that
-    /// do need names of their own, or a replay could not tell their results apart.
+    /// how a replay recognises the step, so it must be the same on every run. Steps may run side by side (`join!`);
+    /// those that do need names of their own, or a replay could not tell their results apart.
     ///
-    /// The work itself makes no steps and asks no questions: such a call inside it gets an error. It may report progress.
+    /// The work itself makes no steps and asks no questions: such a call inside it gets an error. It may report
+    /// progress.
     ///
     /// The work is done at least once: when the process dies after the work and before its result is stored, it is done
-    /// again; otherwise once. Inside a call the results travel with its questions: in the sealed state that the client sends
-    /// back, or in the memory of the call. A client that drops its state starts over.
+    /// again; otherwise once. Inside a call the results travel with its questions: in the sealed state that the client
+    /// sends back, or in the memory of the call. A client that drops its state starts over.
     ///
     /// # Errors
-    /// The work's own error, as a [`ToolError`]; the same on every later run. Also when the value has no JSON form, or a
-    /// stored one does not fit `T` any more, and when it is polled outside the function's own future.
+    /// The work's own error, as a [`ToolError`]; the same on every later run. Also when the value has no JSON form, or
+    /// a stored one does not fit `T` any more, and when it is polled outside the function's own future.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is done drops the work, and the next run does it again. The same holds for a step that was
-    /// started and is not polled any more while the function waits for an answer.
+    /// Dropping the future before it is done drops the work, and the next run does it again. The same holds for a step
+    /// that was started and is not polled any more while the function waits for an answer.
     ///
     /// An async block that uses `?` does not say what its error is; end it with `Ok::<_, ToolError>(value)`.
     pub fn step<T, E, F, Fut>(&self, name: &str, work: F) -> Step<T, F, Fut>
@@ -301,8 +303,8 @@ impl ToolContext {
         Step::new(self.run.clone(), name, work)
     }
 
-    /// As [`step`](Self::step), but work that fails is done again, as often and as patiently as `retry` says, before its
-    /// error is kept and reaches the function.
+    /// As [`step`](Self::step), but work that fails is done again, as often and as patiently as `retry` says, before
+    /// its error is kept and reaches the function.
     ///
     /// ```
     /// use mcp_tasks::{Retry, ToolContext, ToolError};
@@ -366,17 +368,17 @@ impl ToolContext {
         Fraction::new(self.run.clone())
     }
 
-    /// The token that fires when the run ends, however it ends: when the client cancels the task or goes away during a call,
-    /// when the task expires or goes on elsewhere, when the run is parked at a question, and when the function returns. The
-    /// function's own future is dropped at its next await by itself; the token is for work that a drop does not reach, such
-    /// as `spawn_blocking`.
+    /// The token that fires when the run ends, however it ends: when the client cancels the task or goes away during a
+    /// call, when the task expires or goes on elsewhere, when the run is parked at a question, and when the function
+    /// returns. The function's own future is dropped at its next await by itself; the token is for work that a drop
+    /// does not reach, such as `spawn_blocking`.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.run.shown_token
     }
 
-    /// Lets the task live for at least `ttl` from now, in whole milliseconds, where it would have expired earlier. Clients
-    /// see it in `ttlMs`. Inside a synchronous call, and for a task that never expires, it does nothing.
+    /// Lets the task live for at least `ttl` from now, in whole milliseconds, where it would have expired earlier.
+    /// Clients see it in `ttlMs`. Inside a synchronous call, and for a task that never expires, it does nothing.
     ///
     /// # Errors
     /// When the store cannot be reached, or the task is no longer this run's.

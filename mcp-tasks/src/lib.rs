@@ -27,13 +27,13 @@
 //! [`mcp_task`] makes the function a tool that runs as a task where the client allows it, [`mcp_tool`] one that always
 //! runs inside the call. The function stays a function. Tools are collected at link time; a library of tools that
 //! nothing in the program refers to is dropped by the linker, so name it: `use my_tools as _;`.
-//! [`expect_tools`](TaskRuntimeBuilder::expect_tools) makes sure of them, and
-//! [`register`](TaskRuntimeBuilder::register) does without the collection.
+//! [`expect_tools`](host::TaskRuntimeBuilder::expect_tools) makes sure of them, and
+//! [`register`](host::TaskRuntimeBuilder::register) does without the collection.
 //!
 //! # Running it
 //!
-//! [`Server`] serves MCP at `http://127.0.0.1:8080/mcp`, or on stdio when `MCP_TASKS_TRANSPORT` is `stdio`, until SIGINT
-//! or SIGTERM. Both keep stdout free; log to stderr.
+//! [`Server`] serves MCP at `http://127.0.0.1:8080/mcp`, or on stdio when `MCP_TASKS_TRANSPORT` is `stdio`, until
+//! SIGINT or SIGTERM. Both keep stdout free; log to stderr.
 //!
 //! # What the client sees
 //!
@@ -76,9 +76,10 @@
 //! }
 //! ```
 //!
-//! A task is `input_required` meanwhile, and holds no thread and no future. Inside a call, the question goes back to the
-//! client as a round of that call. The answer was checked against the form before the function sees it. A form is flat: text, numbers, `bool`, choices ([`ElicitForm`]). For the derives,
-//! `serde` and `schemars` must be dependencies of your own.
+//! A task is `input_required` meanwhile, and holds no thread and no future. Inside a call, the question goes back to
+//! the client as a round of that call. The answer was checked against the form before the function sees it. A form is
+//! flat: text, numbers, `bool`, choices ([`ElicitForm`]). For the derives, `serde` and `schemars` must be dependencies
+//! of your own.
 //!
 //! Besides forms there are [URLs](ToolContext::elicit_url), [completions](ToolContext::sample) and
 //! [roots](ToolContext::roots). A client that did not declare that it can be asked is not: the call returns
@@ -99,14 +100,15 @@
 //! ```
 //!
 //! Everything else between its calls on the context a function must do the same way every time;
-//! [`now`](ToolContext::now), [`random`](ToolContext::random) and [`sleep`](ToolContext::sleep) help with that. The whole contract is in
+//! [`now`](ToolContext::now), [`random`](ToolContext::random) and [`sleep`](ToolContext::sleep) help with that. The
+//! whole contract is in
 #![cfg_attr(any(doc, doctest), doc = "[`guide::replay`].")]
 //!
 //! # Progress
 //!
 //! [`progress`](ToolContext::progress) reports a number, a total and words; [`count_to`](ToolContext::count_to),
-//! [`gauge_to`](ToolContext::gauge_to) and [`fraction`](ToolContext::fraction) keep count. A task shows the newest report
-//! as its `statusMessage`; inside a call reports are `notifications/progress`, if the client gave a token.
+//! [`gauge_to`](ToolContext::gauge_to) and [`fraction`](ToolContext::fraction) keep count. A task shows the newest
+//! report as its `statusMessage`; inside a call reports are `notifications/progress`, if the client gave a token.
 //!
 //! # Cancellation
 //!
@@ -140,16 +142,16 @@
 //! # Arguments and results
 //!
 //! Each parameter is a property of the input schema: its doc comment is the description, an `Option` may be left out.
-//! [`Args<T>`](Args) takes all arguments in one type instead. A call whose arguments do not fit gets a result that names
-//! each one, and no task.
+//! [`Args<T>`](Args) takes all arguments in one type instead. A call whose arguments do not fit gets a result that
+//! names each one, and no task.
 //!
-//! Text is returned as text; any type that is `Serialize + JsonSchema` as structured content with an output schema; rmcp's
-//! [`CallToolResult`](rmcp::model::CallToolResult) as it is ([`ToolOutput`]).
+//! Text is returned as text; any type that is `Serialize + JsonSchema` as structured content with an output schema;
+//! rmcp's [`CallToolResult`](rmcp::model::CallToolResult) as it is ([`ToolOutput`](tool::ToolOutput)).
 //!
 //! # Who may
 //!
-//! A layer in front finds out who calls ([`Server::router`]), a [hook](TaskRuntimeBuilder::principal) tells the runtime,
-//! a guard decides, and [`Caller`] is what a tool sees of it:
+//! A layer in front finds out who calls ([`Server::router`]), a [hook](host::TaskRuntimeBuilder::principal) tells the
+//! runtime, a guard decides, and [`Caller`] is what a tool sees of it:
 //!
 //! ```
 //! use mcp_tasks::prelude::*;
@@ -173,8 +175,8 @@
 //!
 //! # State
 //!
-//! [`State<T>`](State) is what the application gave the runtime under that type. A tool that wants one that is not there
-//! stops the start.
+//! [`State<T>`](State) is what the application gave the runtime under that type. A tool that wants one that is not
+//! there stops the start.
 //!
 //! ```standalone_crate
 //! use mcp_tasks::prelude::*;
@@ -195,15 +197,15 @@
 //!
 //! # Configuration
 //!
-//! Code over environment over `mcp-tasks.toml` ([`Config`]); the keys are at [`Settings`]. Texts in attributes may hold
-//! placeholders: `#[mcp_task(ttl = "${video.ttl:PT2H}")]`.
+//! Code over environment over `mcp-tasks.toml` ([`Config`]); the keys are at [`Settings`](config::Settings). Texts in
+//! attributes may hold placeholders: `#[mcp_task(ttl = "${video.ttl:PT2H}")]`.
 #![cfg_attr(any(doc, doctest), doc = "More in [`guide::configuration`].")]
 //!
 //! # In a server that already uses rmcp
 //!
 //! [`TaskRuntime::wrap`] adds the tools and the Tasks extension to an rmcp handler, for a transport of your own;
-//! [`Server::wrapping`] serves the two together. Everything that is not ours goes to the handler. rmcp is re-exported as
-//! [`rmcp`], so that both use one version.
+//! [`Server::wrapping`] serves the two together. Everything that is not ours goes to the handler. rmcp is re-exported
+//! as [`rmcp`], so that both use one version.
 //!
 //! # Testing
 //!
@@ -231,22 +233,23 @@
 #![cfg_attr(feature = "testing", doc = "See [`testing`].")]
 //!
 //! For the rest, [`TaskRuntime::handler`] is an rmcp handler to be driven by an rmcp client in memory,
-//! [`without_inventory`](TaskRuntimeBuilder::without_inventory) keeps other tools out, and a [`Clock`] of the test's own
-//! sets the time that tasks expire by.
+//! [`without_inventory`](host::TaskRuntimeBuilder::without_inventory) keeps other tools out, and a
+//! [`Clock`](host::Clock) of the test's own sets the time that tasks expire by.
 //!
 //! # Stores
 //!
-//! Tasks are kept in a [`TaskStore`]. The [`MemoryStore`], which is used unless another is
-//! [given](TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With the feature
-//! `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and crashes. On a server
-//! they are shared by any number of machines: with the feature `postgres` and `postgres://user:password@host/database` in a
-//! database, with `redis` and `redis://host` on Redis or Valkey, where what they survive is up to the server's settings, with
-//! `nats` and `nats://nats.internal?replicas=3` in NATS JetStream.
+//! Tasks are kept in a [`TaskStore`](store::TaskStore). The [`MemoryStore`](store::MemoryStore), which is used unless
+//! another is [given](host::TaskRuntimeBuilder::store), loses them when the process ends, and says so at start-up. With
+//! the feature `sqlite` and `mcp.tasks.store.url = "sqlite:tasks.db"` they are in a file, and survive restarts and
+//! crashes. On a server they are shared by any number of machines: with the feature `postgres` and
+//! `postgres://user:password@host/database` in a database, with `redis` and `redis://host` on Redis or Valkey, where
+//! what they survive is up to the server's settings, with `nats` and `nats://nats.internal?replicas=3` in NATS
+//! JetStream.
 //!
 //! # Calling tools
 //!
-//! The feature `client` has the other side: a client that calls tools of any MCP server, ours or not, and sees their tasks
-//! through to a result.
+//! The feature `client` has the other side: a client that calls tools of any MCP server, ours or not, and sees their
+//! tasks through to a result.
 #![cfg_attr(feature = "client", doc = "See [`client`].")]
 //! The package `mcp-tasks-cli` does the same from a terminal or a script.
 //!
@@ -254,20 +257,20 @@
 //!
 //! The first two are on by default.
 //!
-//! * `http`: [`Server`] over Streamable HTTP, and rmcp's tower service for it. Pulls axum, hyper and http. Leave it out to
-//!   serve on stdio alone, or to bring an rmcp transport of your own.
+//! * `http`: [`Server`] over Streamable HTTP, and rmcp's tower service for it. Pulls axum, hyper and http. Leave it out
+//!   to   serve on stdio alone, or to bring an rmcp transport of your own.
 //! * `stdio`: [`Server`] over standard input and output. Pulls tokio's stdin and stdout. Leave it out where no client
 //!   starts the server as its child.
-//! * `nats`: `NatsStore`, and its choice by URL. Pulls async-nats, and rustls with ring for TLS. Leave it out where tasks are
-//!   elsewhere.
-//! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler. Leave it
-//!   out where tasks are in memory or in a store of your own.
-//! * `redis`: `RedisStore`, for Redis and Valkey, and its choice by URL. Pulls redis-rs, and rustls with ring. Leave it out
-//!   where tasks are elsewhere.
-//! * `postgres`: `PostgresStore`, and its choice by URL. Pulls tokio-postgres, deadpool-postgres and rustls, which needs a C
-//!   compiler. Leave it out where no PostgreSQL is.
-//! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with aws-lc-rs, which compiles C. For programs
-//!   that call tools; leave it out of a server.
+//! * `nats`: `NatsStore`, and its choice by URL. Pulls async-nats, and rustls with ring for TLS. Leave it out where
+//!   tasks are   elsewhere.
+//! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler.
+//!   Leave it   out where tasks are in memory or in a store of your own.
+//! * `redis`: `RedisStore`, for Redis and Valkey, and its choice by URL. Pulls redis-rs, and rustls with ring. Leave it
+//!   out   where tasks are elsewhere.
+//! * `postgres`: `PostgresStore`, and its choice by URL. Pulls tokio-postgres, deadpool-postgres and rustls, which
+//!   needs a C   compiler. Leave it out where no PostgreSQL is.
+//! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with aws-lc-rs, which compiles C. For
+//!   programs   that call tools; leave it out of a server.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 #![doc = include_str!("architecture.md")]

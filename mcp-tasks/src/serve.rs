@@ -34,8 +34,8 @@ use start_notice::StartNotice;
 /// short enough that an operator does not reach for `kill -9`.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the last bytes may take to reach clients once nothing more will be said. A client that does not read, or a route
-/// of the application's that never answers, must not keep the process.
+/// How long the last bytes may take to reach clients once nothing more will be said. A client that does not read, or a
+/// route of the application's that never answers, must not keep the process.
 #[cfg(any(feature = "http", feature = "stdio"))]
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -95,8 +95,8 @@ type Factory<H> = Arc<dyn Fn() -> H + Send + Sync>;
 
 /// A server with the tools of a [`TaskRuntime`], over Streamable HTTP or stdio.
 ///
-/// It serves clients of 2026-07-28, for which task tools run as tasks, and of 2025-11-25, for which they run inside the call.
-/// HTTP serves MCP at `/mcp`, prefers JSON responses, and checks `Host` and `Origin` against rebinding attacks.
+/// It serves clients of 2026-07-28, for which task tools run as tasks, and of 2025-11-25, for which they run inside the
+/// call. HTTP serves MCP at `/mcp`, prefers JSON responses, and checks `Host` and `Origin` against rebinding attacks.
 ///
 /// ```no_run
 /// use mcp_tasks::prelude::*;
@@ -197,8 +197,8 @@ impl<H: ServerHandler> Server<H> {
         }
     }
 
-    /// A server with the tools of `runtime` beside everything that an rmcp handler offers. `handler` makes a handler for each
-    /// session or request.
+    /// A server with the tools of `runtime` beside everything that an rmcp handler offers. `handler` makes a handler
+    /// for each session or request.
     ///
     /// # Errors
     /// When a tool of the handler, as its `get_tool` shows, has the name of a tool of `runtime`.
@@ -218,19 +218,21 @@ impl<H: ServerHandler> Server<H> {
         &self.runtime
     }
 
-    /// Serves over the transport in `mcp.tasks.transport`, until SIGINT or SIGTERM, or the end of stdin. Then it takes no more
-    /// requests, gives calls and executions under way five seconds to end, leaves the rest to other nodes (see
-    /// [`TaskRuntime::shutdown`]), and returns. A second signal ends the process at once, also one that a blocking thread
-    /// keeps: tokio's runtime waits for those, so blocking work should look at its
+    /// Serves over the transport in `mcp.tasks.transport`, until SIGINT or SIGTERM, or the end of stdin. Then it takes
+    /// no more requests, gives calls and executions under way five seconds to end, leaves the rest to other nodes (see
+    /// [`TaskRuntime::shutdown`]), and returns. A second signal ends the process at once, also one that a blocking
+    /// thread keeps: tokio's runtime waits for those, so blocking work should look at its
     /// [`cancellation`](crate::ToolContext::cancellation).
     ///
     /// Before it takes requests it asks the task store once, so that a server without its store does not start.
     ///
-    /// Warnings and the address go to the log, through `tracing`. If no `tracing` subscriber is set when this is called, they
-    /// are written to stderr, and nothing later is. Over stdio, stdout belongs to the protocol: nothing else may write to it.
+    /// Warnings and the address go to the log, through `tracing`. If no `tracing` subscriber is set when this is
+    /// called, they are written to stderr, and nothing later is. Over stdio, stdout belongs to the protocol: nothing
+    /// else may write to it.
     ///
     /// # Errors
-    /// When a host or an origin given in code cannot be one, the task store cannot be used, the address cannot be listened on, or the transport breaks.
+    /// When a host or an origin given in code cannot be one, the task store cannot be used, the address cannot be
+    /// listened on, or the transport breaks.
     pub async fn serve(mut self) -> Result<()> {
         self.notice = StartNotice::unless_logged();
         let stop = CancellationToken::new();
@@ -281,8 +283,8 @@ impl<H: ServerHandler> Server<H> {
         Ok(())
     }
 
-    /// Serves over the configured transport until `stop` fires or the client is gone, and until the requests under way are
-    /// answered or their time is over. Returns when the stop began.
+    /// Serves over the configured transport until `stop` fires or the client is gone, and until the requests under way
+    /// are answered or their time is over. Returns when the stop began.
     #[cfg_attr(
         not(any(feature = "http", feature = "stdio")),
         expect(unused_variables, reason = "there is nothing to serve over")
