@@ -258,19 +258,19 @@
 //! The first two are on by default.
 //!
 //! * `http`: [`Server`] over Streamable HTTP, and rmcp's tower service for it. Pulls axum, hyper and http. Leave it out
-//!   to   serve on stdio alone, or to bring an rmcp transport of your own.
+//!   to serve on stdio alone, or to bring an rmcp transport of your own.
 //! * `stdio`: [`Server`] over standard input and output. Pulls tokio's stdin and stdout. Leave it out where no client
 //!   starts the server as its child.
 //! * `nats`: `NatsStore`, and its choice by URL. Pulls async-nats, and rustls with ring for TLS. Leave it out where
-//!   tasks are   elsewhere.
+//!   tasks are elsewhere.
 //! * `sqlite`: `SqliteStore`, and its choice by URL. Pulls rusqlite and compiles SQLite, which needs a C compiler.
-//!   Leave it   out where tasks are in memory or in a store of your own.
+//!   Leave it out where tasks are in memory or in a store of your own.
 //! * `redis`: `RedisStore`, for Redis and Valkey, and its choice by URL. Pulls redis-rs, and rustls with ring. Leave it
-//!   out   where tasks are elsewhere.
+//!   out where tasks are elsewhere.
 //! * `postgres`: `PostgresStore`, and its choice by URL. Pulls tokio-postgres, deadpool-postgres and rustls, which
 //!   needs a C   compiler. Leave it out where no PostgreSQL is.
 //! * `client`: the module `client`. Pulls rmcp's client, reqwest, and rustls with aws-lc-rs, which compiles C. For
-//!   programs   that call tools; leave it out of a server.
+//!   programs that call tools; leave it out of a server.
 //! * `testing`: runs one tool without a server, with scripted answers and a clock of the test's own. Pulls nothing. For
 //!   dev-dependencies.
 #![doc = include_str!("architecture.md")]

@@ -21,11 +21,11 @@ mod tasks;
 ///
 /// * `tools/list` shows our tools first, by name, then the pages of the wrapped handler.
 /// * `tools/call` of one of ours follows the decision rule, [`decide`](mcp_tasks_core::decide); of any other name it
-///   goes   to the wrapped handler.
+///   goes to the wrapped handler.
 /// * `tasks/get`, `tasks/update` and `tasks/cancel` are answered for our tasks (Tasks extension, SEP-2663). Ids that
-///   are   unknown here go to the wrapped handler if it advertises tasks of its own.
+///   are unknown here go to the wrapped handler if it advertises tasks of its own.
 /// * `subscriptions/listen` goes to the wrapped handler. Where it has none, a request is acknowledged with an empty
-///   filter   and ends at once. ([`Server`](crate::Server) serves `taskIds` in front of rmcp, which does not know
+///   filter and ends at once. ([`Server`](crate::Server) serves `taskIds` in front of rmcp, which does not know
 ///   them.)
 /// * `server/discover` advertises the extension besides what the wrapped handler advertises.
 ///
