@@ -13,6 +13,10 @@ use crate::host::extension::TasksExtension;
 pub(crate) struct DeclaredCapabilities {
     /// As text, as records keep it.
     pub(crate) capabilities: ClientCapabilities,
+    #[cfg_attr(
+        not(any(feature = "http", feature = "stdio")),
+        allow(dead_code, reason = "rmcp's handler reads it by itself")
+    )]
     pub(crate) extension: TasksExtension,
 }
 

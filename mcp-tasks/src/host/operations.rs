@@ -4,7 +4,7 @@
 //! encode what comes back.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -32,7 +32,9 @@ mod list;
 mod update;
 
 pub(crate) use admission::{Admission, admit};
-pub(crate) use call::{Answer, CallTool, becomes_task_at_once, unknown_tool};
+#[cfg(feature = "http")]
+pub(crate) use call::becomes_task_at_once;
+pub(crate) use call::{Answer, CallTool, unknown_tool};
 pub(crate) use cancel::CancelTask;
 pub(crate) use get::GetTask;
 pub(crate) use list::ListTools;
@@ -122,7 +124,7 @@ impl Operations {
         let Some(read) = &self.principal else {
             return Ok(Caller::anonymous());
         };
-        catch_unwind(AssertUnwindSafe(|| read(request)))
+        std::panic::catch_unwind(AssertUnwindSafe(|| read(request)))
             .map(|principal| principal.map_or_else(Caller::anonymous, Caller::from_principal))
             .map_err(panicked)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_tasks_core::{Decision, InputRequest, Json, TaskRecord, decide};
+use mcp_tasks_core::{Decision, InputRequest, Json, TaskRecord};
 use rmcp::model::{CallToolResult, JsonObject, ProgressToken};
 use rmcp::service::Peer;
 use rmcp::{ErrorData, RoleServer};
@@ -49,8 +49,9 @@ pub(crate) fn unknown_tool(name: &str) -> ErrorData {
 }
 
 /// Whether a call that is not refused becomes a task before its tool runs, and so reports nothing itself.
+#[cfg(feature = "http")]
 pub(crate) fn becomes_task_at_once(tool: &RegisteredTool, extension: TasksExtension, has_state: bool) -> bool {
-    let decision = decide(tool.support(), extension == TasksExtension::Declared);
+    let decision = mcp_tasks_core::decide(tool.support(), extension == TasksExtension::Declared);
     starts_task(tool, decision, has_state)
 }
 
