@@ -5,6 +5,7 @@ mod guide;
 mod kept;
 mod memory;
 mod nats;
+mod nodes;
 mod postgres;
 mod records;
 mod redis;
