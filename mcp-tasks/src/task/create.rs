@@ -48,11 +48,12 @@ impl TaskEngine {
         loop {
             left -= 1;
             let (record, slot) = self.admit(&new)?;
-            // Of an id that was known before, the client may have been told the task by another node: it goes on.
-            let on_effect = if new.before.is_some() {
-                self.worker.start_on_effect()
-            } else {
-                OnEffect::Remove
+            // Of an id that was known before, the client may have been told the task by another node: it goes on, and may be
+            // cancelled before its execution is registered here.
+            let pending = || self.executions.pending_start(&record.task_id);
+            let (on_effect, _pending) = match &new.before {
+                Some(_) => (self.worker.start_on_effect(pending()), Some(pending())),
+                None => (OnEffect::Remove, None),
             };
             match self.first_write.store(record.clone(), on_effect).await {
                 Ok(record) => {

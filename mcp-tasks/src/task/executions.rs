@@ -17,11 +17,18 @@ pub(crate) const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// What runs here, at most one execution of a task.
 #[derive(Debug, Default)]
 pub(crate) struct Executions {
-    running: Mutex<HashMap<TaskId, Running>>,
+    state: Mutex<State>,
     /// Fires when the node stops: no new execution starts.
     closing: CancellationToken,
     /// Fires when what still runs is to end: the parent of every execution's token.
     stopping: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: HashMap<TaskId, Running>,
+    /// Tasks with a write under way that may start an execution.
+    starting: HashMap<TaskId, Starting>,
 }
 
 #[derive(Debug)]
@@ -31,6 +38,36 @@ struct Running {
     /// The newest version of the record that this node wrote.
     written: u64,
     changed: Arc<Notify>,
+}
+
+/// What was told of a task while a write that may start its execution is under way: the execution is registered when the
+/// write is acknowledged, and a cancellation may have come and gone by then.
+#[derive(Debug, Default)]
+struct Starting {
+    /// How many such writes.
+    writes: usize,
+    is_cancelled: bool,
+    /// The newest version of the record that the store told of.
+    version: u64,
+}
+
+/// A write under way that may start an execution of a task, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct PendingStart {
+    executions: Arc<Executions>,
+    id: TaskId,
+}
+
+impl Drop for PendingStart {
+    fn drop(&mut self) {
+        let mut state = lock(&self.executions.state);
+        if let Some(starting) = state.starting.get_mut(&self.id) {
+            starting.writes -= 1;
+            if starting.writes == 0 {
+                state.starting.remove(&self.id);
+            }
+        }
+    }
 }
 
 /// An execution that is registered here, until this is dropped.
@@ -47,7 +84,7 @@ pub(crate) struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut running = lock(&self.executions.running);
+        let running = &mut lock(&self.executions.state).running;
         // The task's next execution may be registered already.
         if running.get(&self.id).is_some_and(|running| running.epoch == self.epoch) {
             running.remove(&self.id);
@@ -56,6 +93,16 @@ impl Drop for Registration {
 }
 
 impl Executions {
+    /// A write that may start an execution of the task is about to be sent. What is told of the task until the execution is
+    /// registered reaches it then, if this is held so long.
+    pub(crate) fn pending_start(self: &Arc<Self>, id: &TaskId) -> PendingStart {
+        lock(&self.state).starting.entry(id.clone()).or_default().writes += 1;
+        PendingStart {
+            executions: self.clone(),
+            id: id.clone(),
+        }
+    }
+
     /// Registers the execution that `record` names. An earlier one of the same task is stopped: what it still does does not
     /// count.
     pub(crate) fn register(self: &Arc<Self>, record: &TaskRecord) -> Registration {
@@ -67,7 +114,17 @@ impl Executions {
             written: record.version,
             changed: changed.clone(),
         };
-        let before = lock(&self.running).insert(id.clone(), running);
+        let mut state = lock(&self.state);
+        if let Some(starting) = state.starting.get(&id) {
+            if starting.is_cancelled {
+                token.cancel();
+            }
+            if starting.version > record.version {
+                changed.notify_one();
+            }
+        }
+        let before = state.running.insert(id.clone(), running);
+        drop(state);
         if let Some(before) = before.filter(|before| before.epoch < epoch) {
             before.token.cancel();
         }
@@ -82,28 +139,35 @@ impl Executions {
 
     /// Whether this execution of the task is registered here, or a later one.
     pub(crate) fn has_reached(&self, id: &TaskId, epoch: u64) -> bool {
-        lock(&self.running)
-            .get(id)
-            .is_some_and(|running| running.epoch >= epoch)
+        let state = lock(&self.state);
+        state.running.get(id).is_some_and(|running| running.epoch >= epoch)
     }
 
-    /// The task is cancelled: its execution stops.
+    /// The task is cancelled: its execution stops, and one that is about to start does not.
     pub(crate) fn cancel(&self, id: &TaskId) {
-        if let Some(running) = lock(&self.running).get(id) {
+        let mut state = lock(&self.state);
+        if let Some(starting) = state.starting.get_mut(id) {
+            starting.is_cancelled = true;
+        }
+        if let Some(running) = state.running.get(id) {
             running.token.cancel();
         }
     }
 
     /// This node has written the record.
     pub(crate) fn record_written(&self, record: &TaskRecord) {
-        if let Some(running) = lock(&self.running).get_mut(&record.task_id) {
+        if let Some(running) = lock(&self.state).running.get_mut(&record.task_id) {
             running.written = running.written.max(record.version);
         }
     }
 
     /// The store tells that the record was written, and is of this version now, if that is known.
     pub(crate) fn record_changed(&self, id: &TaskId, version: Option<u64>) {
-        if let Some(running) = lock(&self.running).get(id)
+        let mut state = lock(&self.state);
+        if let Some(starting) = state.starting.get_mut(id) {
+            starting.version = starting.version.max(version.unwrap_or(u64::MAX));
+        }
+        if let Some(running) = state.running.get(id)
             && version.is_none_or(|version| version > running.written)
         {
             running.changed.notify_one();
@@ -150,7 +214,7 @@ impl Executions {
         const INTERVAL: Duration = Duration::from_millis(20);
         let deadline = tokio::time::Instant::now() + patience;
         loop {
-            let left = lock(&self.running).len();
+            let left = lock(&self.state).running.len();
             if left == 0 || tokio::time::Instant::now() >= deadline {
                 return left;
             }

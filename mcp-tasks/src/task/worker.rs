@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcp_tasks_core::{Change, Claim, StoreError, TaskId, TaskRecord, TaskStatus, Updated};
 
 use super::admission::{Admission, Slot};
-use super::executions::Executions;
+use super::executions::{Executions, PendingStart};
 use super::first_write::FirstWrite;
 use super::grace::GracePeriod;
 use super::leases::Leases;
@@ -78,10 +78,13 @@ impl Worker {
         tokio::spawn(execution.run(slot));
     }
 
-    /// For a write that starts an execution here.
-    pub(crate) fn start_on_effect(&self) -> OnEffect {
+    /// What is done about a write that starts an execution of a task here, once it is known to have taken effect.
+    pub(crate) fn start_on_effect(&self, pending: PendingStart) -> OnEffect {
         let worker = self.clone();
-        OnEffect::Start(Box::new(move |record| worker.start(record, None, None)))
+        OnEffect::Start(Box::new(move |record| {
+            worker.start(record, None, None);
+            drop(pending);
+        }))
     }
 
     /// Writes what may start an execution under a claim of this node, and starts it if it did, in this slot or the next free
@@ -93,21 +96,26 @@ impl Worker {
         slot: Option<Slot>,
         mutation: impl Fn(&TaskRecord, &Claim) -> Change + Send + Sync + 'static,
     ) -> Result<Option<Updated>, StoreError> {
-        let (claim, write) = (self.parts.records.claim(), self.parts.records.write_id());
-        let until = claim.lease_until;
-        let unconfirmed = self.parts.reconciler.track(id, write, until, self.start_on_effect());
-        let updated = self
-            .parts
-            .records
+        let WorkerParts {
+            records,
+            executions,
+            reconciler,
+            ..
+        } = &*self.parts;
+        let (claim, write) = (records.claim(), records.write_id());
+        // From before the write until the execution is registered a cancellation has to be heard of.
+        let start = self.start_on_effect(executions.pending_start(id));
+        let unconfirmed = reconciler.track(id, write, claim.lease_until, start);
+        let updated = records
             .write_as(write, id, REQUEST_PATIENCE, move |record| mutation(record, &claim))
             .await?;
-        unconfirmed.outcome_known();
         if let Some(updated) = &updated
             && updated.applied
             && updated.record.status == TaskStatus::Working
         {
             self.start(updated.record.clone(), None, slot);
         }
+        unconfirmed.outcome_known();
         Ok(updated)
     }
 }

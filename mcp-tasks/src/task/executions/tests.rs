@@ -1,5 +1,6 @@
-//! Executions that are left behind on this node and do not know it yet.
+//! Executions that start and end beside each other, beside cancellations and beside the end of the node.
 
+use futures::FutureExt;
 use mcp_tasks_core::{ClientCapabilities, Json, Timestamp};
 
 use super::*;
@@ -66,4 +67,36 @@ async fn what_runs_has_some_time_to_end() {
     let stopped = stopped.await.unwrap();
     assert!(stopped >= Duration::from_secs(5) && started.elapsed() < Duration::from_secs(5) + RELEASE_PATIENCE);
     assert!(executions.is_closing() && executions.is_stopping());
+}
+
+/// A cancellation that comes while the write that starts an execution is under way stops the execution, and no later one.
+#[test]
+fn a_cancellation_before_an_execution_is_registered_stops_it() {
+    let executions = Arc::<Executions>::default();
+    let record = record("task", 1);
+    let (pending, other) = (
+        executions.pending_start(&record.task_id),
+        executions.pending_start(&record.task_id),
+    );
+    executions.cancel(&record.task_id);
+    drop(other);
+    assert!(executions.register(&record).token.is_cancelled());
+    drop(pending);
+    assert!(!executions.register(&record).token.is_cancelled());
+    assert!(lock(&executions.state).starting.is_empty());
+}
+
+/// What the store tells while the write that starts an execution is under way is told to the execution, but for that write.
+#[test]
+fn a_change_before_an_execution_is_registered_reaches_it() {
+    let executions = Arc::<Executions>::default();
+    let mut record = record("task", 1);
+    record.version = 5;
+    for (told, reaches) in [(Some(5), false), (Some(6), true), (None, true)] {
+        let _pending = executions.pending_start(&record.task_id);
+        executions.record_changed(&record.task_id, told);
+        let registration = executions.register(&record);
+        let is_told = registration.changed.notified().now_or_never().is_some();
+        assert_eq!(is_told, reaches, "{told:?}");
+    }
 }

@@ -109,49 +109,22 @@ impl Execution {
     async fn begin(
         &self,
         slot: Option<Slot>,
-        mut lease: Pin<&mut (impl Future<Output = Ending> + Send)>,
+        lease: Pin<&mut (impl Future<Output = Ending> + Send)>,
     ) -> Result<Slot, Ending> {
         let token = &self.registration.token;
         if token.is_cancelled() {
             return Err(Ending::Cancelled);
         }
         let slots = &self.parts().admission.slots;
-        let slot = match slot.or_else(|| slots.try_take()) {
-            Some(slot) => slot,
-            None => {
-                tracing::info!("the execution waits for a slot: as many run as this server may");
-                tokio::select! {
-                    biased;
-                    () = token.cancelled() => return Err(Ending::Cancelled),
-                    ending = lease.as_mut() => return Err(ending),
-                    slot = slots.next_free() => slot,
-                }
-            }
-        };
-        // What is not stored yet, or was just created here, no other node knows.
-        let is_current = self.record.version <= 1
-            || tokio::select! {
-                biased;
-                ending = lease => return Err(ending),
-                is_current = self.is_current() => is_current,
-            };
-        if !is_current {
-            tracing::info!("the task ended before this execution started");
-            return Err(Ending::Fenced);
+        if let Some(slot) = slot.or_else(|| slots.try_take()) {
+            return Ok(slot);
         }
-        Ok(slot)
-    }
-
-    /// Whether the execution is still to run. Between the write that claimed the task and this one's being registered
-    /// here, a cancellation may have come and gone without finding anything to stop.
-    async fn is_current(&self) -> bool {
-        match self.parts().records.read(&self.record.task_id).await {
-            Ok(present) => present.is_some_and(|present| present.is_owned_by(self.record.execution.epoch)),
-            // It cannot be told now; the execution's writes will tell.
-            Err(error) => {
-                tracing::debug!(error = %mcp_tasks_core::error_chain(&error), "cannot tell whether the task was cancelled meanwhile");
-                true
-            }
+        tracing::info!("the execution waits for a slot: as many run as this server may");
+        tokio::select! {
+            biased;
+            () = token.cancelled() => Err(Ending::Cancelled),
+            ending = lease => Err(ending),
+            slot = slots.next_free() => Ok(slot),
         }
     }
 
