@@ -14,11 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::request_state::{Binding, RequestStateCodec};
 use crate::run::clock::Clock;
-use crate::run::driver::{Ending, Sink, Written, drive};
+use crate::run::driver::drive;
+use crate::run::ending::Ending;
 use crate::run::errors::{cancelled, report_mismatch};
 use crate::run::id::new_id;
 use crate::run::origin::RequestOrigin;
 use crate::run::progress::ProgressUpdate;
+use crate::run::sink::{Sink, Written};
 use crate::run::{Deferral, InCall, Run, RunStart};
 use crate::tool::invocation::Invocation;
 use crate::tool::registry::RegisteredTool;

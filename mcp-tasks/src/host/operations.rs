@@ -18,7 +18,7 @@ use tracing::Instrument;
 
 use crate::call::CallRunner;
 use crate::host::capabilities::CapabilitiesCache;
-use crate::run::driver::panic_text;
+use crate::run::body::panic_text;
 use crate::task::{TaskEngine, store_failed, unknown_task};
 use crate::tool::caller::{Caller, Guard};
 use crate::tool::registry::RegisteredTool;

@@ -11,7 +11,7 @@ use super::grace::GracePeriod;
 use super::patience::REQUEST_PATIENCE;
 use super::records::TaskRecords;
 use crate::run::clock::Timer;
-use crate::run::driver::Ending;
+use crate::run::ending::Ending;
 
 /// How often a lease is renewed in its time: one renewal may be lost, and another late, before it is over.
 const RENEWALS: u32 = 3;

@@ -24,7 +24,7 @@ use crate::config::tools;
 use crate::host::Clock;
 use crate::host::extension::TasksExtension;
 use crate::host::operations::{Admission, admit};
-use crate::run::driver::Ending;
+use crate::run::ending::Ending;
 use crate::run::{Carrier, Deferral, InCall, Run, RunStart};
 use crate::task::TaskEngine;
 use crate::tool::invocation::Invocation;

@@ -10,7 +10,8 @@ use tracing::Instrument;
 
 use super::record_sink::RecordSink;
 use super::{Worker, WorkerParts};
-use crate::run::driver::{Ending, drive};
+use crate::run::driver::drive;
+use crate::run::ending::Ending;
 use crate::run::errors::report_mismatch;
 use crate::run::progress::ProgressUpdate;
 use crate::run::{Deferral, Run, RunStart};

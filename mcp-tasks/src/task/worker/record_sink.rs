@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use mcp_tasks_core::{Ledger, StoreError, TaskRecord, error_chain};
 use tokio::time::Instant;
 
-use crate::run::driver::{Sink, Written};
 use crate::run::progress::ProgressUpdate;
+use crate::run::sink::{Sink, Written};
 use crate::task::first_write::FirstWrite;
 use crate::task::grace::GracePeriod;
 use crate::task::records::TaskRecords;
