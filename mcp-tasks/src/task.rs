@@ -1,127 +1,124 @@
-//! Runs tools, as tasks and inside calls.
+//! Work over a store: tasks, from the call that creates one to its end, on this node and others.
+//!
+//! [`TaskEngine`] is made of parts, each of which owns its fields: the records in the store ([`records`]), writes whose
+//! outcome is not known ([`unconfirmed`]), the executions of this node ([`executions`]) with what starts and runs them
+//! ([`worker`]), what it takes on ([`admission`]), leases and the recovery of what no node runs ([`leases`], [`recovery`],
+//! [`claim_queue`], [`wake_queue`]), the tasks that clients watch ([`watchers`]), and the jobs beside requests
+//! ([`background`]). What clients ask for is in the files named for it: [`create`], [`find`], [`update`], [`cancel`],
+//! [`listener`].
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcp_tasks_core::{Claim, StoreError, TaskId, TaskStore, WriteId, error_chain};
+use mcp_tasks_core::{StoreError, TaskStore, error_chain};
 use rmcp::ErrorData;
-use tokio::sync::{Notify, Semaphore};
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::settings::Settings;
 use crate::run::clock::Clock;
 use crate::tool::registry::Registry;
 use crate::tool::state::StateMap;
+use admission::Admission;
+use background::{Background, Runner, Until};
+use claim_queue::ClaimQueue;
+use executions::Executions;
+use feed::HandOnChanges;
+use first_write::FirstWrite;
+use leases::Leases;
+use records::TaskRecords;
+use recovery::Recovery;
+use recovery::jobs::{ClaimQueuedTasks, LookForAbandoned};
+use sweep::Sweep;
+use unconfirmed::Reconciler;
+use wake_queue::{WakeDueTasks, WakeQueue};
+use watchers::Watchers;
+use worker::{Worker, WorkerParts};
 
-mod birth;
-mod claim;
-mod doubt;
-pub(crate) mod execution;
-mod lease;
+mod admission;
+mod background;
+mod cancel;
+mod claim_queue;
+mod create;
+mod executions;
+mod extend;
+mod feed;
+mod find;
+mod first_write;
+mod grace;
+mod leases;
 #[cfg_attr(
     not(any(feature = "http", feature = "stdio")),
-    allow(dead_code, reason = "without a transport of ours nobody listens")
+    allow(dead_code, reason = "without a transport of ours no client listens")
 )]
-mod listen;
-mod places;
-mod quota;
-mod record_sink;
-pub(crate) mod request;
+mod listener;
+mod patience;
+mod records;
+mod recovery;
 mod single_use;
-mod sleepers;
+mod sweep;
+mod unconfirmed;
+mod update;
+mod wake_queue;
 #[cfg_attr(
     not(any(feature = "http", feature = "stdio")),
-    allow(dead_code, reason = "without a transport of ours nobody listens")
+    allow(dead_code, reason = "without a transport of ours no client listens")
 )]
 mod watchers;
-pub(crate) mod write;
+mod worker;
 
-pub(crate) use birth::Started;
+pub(crate) use create::NewTask;
+#[cfg(feature = "testing")]
+pub(crate) use extend::InTask;
+pub(crate) use grace::Started;
 #[cfg(any(feature = "http", feature = "stdio"))]
-pub(crate) use listen::{ListenerEvent, TaskListener};
-pub(crate) use request::NewTask;
+pub(crate) use listener::{ListenerEvent, TaskListener};
 
-use claim::Claims;
-use lease::RELEASE_PATIENCE;
-use places::Places;
-use quota::Quota;
-use sleepers::Sleepers;
-use watchers::Watchers;
-
-/// Everything that runs tools on this node; cloning shares it.
+/// Everything that works on tasks on this node; cloning shares it.
 #[derive(Clone)]
-pub(crate) struct Engine {
-    pub(crate) inner: Arc<Inner>,
+pub(crate) struct TaskEngine {
+    parts: Arc<Parts>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) store: Arc<dyn TaskStore>,
-    pub(crate) registry: Registry,
-    pub(crate) states: Arc<StateMap>,
-    pub(crate) settings: Settings,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) node: Arc<str>,
-    pub(crate) write_seed: u128,
-    pub(crate) writes: AtomicU64,
-    pub(crate) running: Mutex<HashMap<TaskId, Running>>,
-    pub(crate) watchers: Arc<Watchers>,
-    pub(crate) quota: Quota,
-    pub(crate) places: Places,
-    /// One permit for each write whose outcome is looked for.
-    pub(crate) doubts: Arc<Semaphore>,
-    pub(crate) sleepers: Arc<Sleepers>,
-    pub(crate) claims: Arc<Claims>,
-    /// Whether what goes on beside requests has been started.
-    pub(crate) background: AtomicBool,
-    /// Fires when the node stops: no new execution starts.
-    pub(crate) closing: CancellationToken,
-    /// Fires when what still runs is to end: the parent of every execution's token.
-    pub(crate) stopping: CancellationToken,
-    /// Fires when nobody holds the engine any more.
-    pub(crate) gone: CancellationToken,
-    pub(crate) _fires_gone: DropGuard,
+/// What an engine is made of.
+pub(crate) struct Parts {
+    settings: Settings,
+    registry: Arc<Registry>,
+    records: Arc<TaskRecords>,
+    executions: Arc<Executions>,
+    admission: Arc<Admission>,
+    first_write: Arc<FirstWrite>,
+    leases: Arc<Leases>,
+    claims: Arc<ClaimQueue>,
+    wake_queue: Arc<WakeQueue>,
+    watchers: Arc<Watchers>,
+    worker: Worker,
+    recovery: Arc<Recovery>,
+    background: Background,
 }
 
-/// An execution on this node.
-pub(crate) struct Running {
-    epoch: u64,
-    token: CancellationToken,
-    /// The newest version of the record that this node wrote.
-    written: u64,
-    /// Tells the execution that somebody else has written the record.
-    changed: Arc<Notify>,
-}
+impl Deref for TaskEngine {
+    type Target = Parts;
 
-impl Running {
-    /// The record was written, and is of this version now, if that is known.
-    fn hear_of(&self, version: Option<u64>) {
-        if version.is_none_or(|version| version > self.written) {
-            self.changed.notify_one();
-        }
+    fn deref(&self) -> &Parts {
+        &self.parts
     }
 }
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for TaskEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine")
-            .field("node", &self.inner.node)
-            .field("store", &self.inner.store)
+        f.debug_struct("TaskEngine")
+            .field("records", &self.records)
             .finish_non_exhaustive()
     }
 }
-
-/// After how long a sweep is given up: far more than one takes, so that only one that never comes back is met. What expires
-/// later would not be removed otherwise.
-const LONGEST_SWEEP: Duration = Duration::from_secs(600);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Engine {
+impl TaskEngine {
+    /// An engine over `store`; `seed` is a random number that no other node has.
     pub(crate) fn new(
         store: Arc<dyn TaskStore>,
         registry: Registry,
@@ -130,147 +127,158 @@ impl Engine {
         clock: Arc<dyn Clock>,
         seed: u128,
     ) -> Self {
-        let quota = Quota::new(settings.quota_open_per_principal);
-        let places = Places::new(settings.quota_running);
-        let gone = CancellationToken::new();
+        let registry = Arc::new(registry);
+        let executions = Arc::<Executions>::default();
+        let watchers = Arc::<Watchers>::default();
+        let wake_queue = Arc::<WakeQueue>::default();
+        let claims = Arc::new(ClaimQueue::new(settings.work, store.as_expired_leases().is_some()));
+        let admission = Arc::new(Admission::new(
+            settings.quota_open_per_principal,
+            settings.quota_running,
+        ));
+        let background = Background::new(executions.closing().clone());
+        let records = Arc::new(TaskRecords::new(
+            store,
+            clock,
+            settings.lease,
+            seed,
+            executions.clone(),
+            watchers.clone(),
+        ));
+        let reconciler = Arc::new(Reconciler::new(records.clone(), background.runner().clone()));
+        let first_write = Arc::new(FirstWrite::new(records.clone(), admission.clone(), reconciler.clone()));
+        let leases = Arc::new(Leases::new(records.clone(), executions.clone(), admission.clone()));
+        let worker = Worker::new(WorkerParts {
+            is_enabled: settings.work,
+            registry: registry.clone(),
+            states,
+            records: records.clone(),
+            executions: executions.clone(),
+            admission: admission.clone(),
+            leases: leases.clone(),
+            wake_queue: wake_queue.clone(),
+            reconciler,
+            first_write: first_write.clone(),
+        });
+        let recovery = Arc::new(Recovery {
+            registry: registry.clone(),
+            records: records.clone(),
+            executions: executions.clone(),
+            admission: admission.clone(),
+            leases: leases.clone(),
+            claims: claims.clone(),
+            worker: worker.clone(),
+        });
         Self {
-            inner: Arc::new(Inner {
-                store,
-                registry,
-                states,
+            parts: Arc::new(Parts {
                 settings,
-                clock,
-                node: format!("{:016x}", seed >> 64).into(),
-                write_seed: seed,
-                writes: AtomicU64::new(0),
-                running: Mutex::default(),
-                watchers: Arc::default(),
-                quota,
-                places,
-                doubts: Arc::new(Semaphore::new(doubt::MOST_FOLLOWED)),
-                sleepers: Arc::default(),
-                claims: Arc::default(),
-                background: AtomicBool::new(false),
-                closing: CancellationToken::new(),
-                stopping: CancellationToken::new(),
-                _fires_gone: gone.clone().drop_guard(),
-                gone,
+                registry,
+                records,
+                executions,
+                admission,
+                first_write,
+                leases,
+                claims,
+                wake_queue,
+                watchers,
+                worker,
+                recovery,
+                background,
             }),
         }
     }
 
     pub(crate) fn registry(&self) -> &Registry {
-        &self.inner.registry
+        &self.registry
     }
 
     pub(crate) fn settings(&self) -> &Settings {
-        &self.inner.settings
+        &self.settings
     }
 
-    pub(crate) fn now(&self) -> mcp_tasks_core::Timestamp {
-        self.inner.clock.now()
-    }
-
-    /// A write id that no other write of any node has: the node's random number plus a count.
-    pub(crate) fn write_id(&self) -> WriteId {
-        let count = self.inner.writes.fetch_add(1, Ordering::Relaxed);
-        WriteId::new(self.inner.write_seed.wrapping_add(u128::from(count)))
-    }
-
-    fn claim(&self) -> Claim {
-        let until = self.now().saturating_add(self.inner.settings.lease);
-        Claim::new(self.inner.node.clone(), until)
-    }
-
-    /// Starts the sweep of what has expired.
-    fn start_sweeping(&self) {
-        if self.inner.store.as_sweep().is_none() {
-            return;
-        }
-        let inner: Weak<Inner> = Arc::downgrade(&self.inner);
-        let interval = self.inner.settings.sweep_interval;
-        let closing = self.inner.closing.clone();
-        tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    () = closing.cancelled() => return,
-                    () = tokio::time::sleep(interval) => {}
-                }
-                let Some(inner) = inner.upgrade() else { return };
-                let Some(sweep) = inner.store.as_sweep() else { return };
-                let now = inner.clock.now();
-                inner.quota.forget_expired(now);
-                let swept = tokio::time::timeout(LONGEST_SWEEP, sweep.sweep(now));
-                let Ok(swept) = swept.await else {
-                    tracing::warn!("removing expired tasks took too long and was given up; trying again later");
-                    continue;
-                };
-                match swept {
-                    Ok(0) => {}
-                    Ok(removed) => tracing::info!(removed, "removed expired tasks"),
-                    Err(error) => {
-                        tracing::warn!(error = %error_chain(&error), "could not remove expired tasks; trying again later");
-                    }
-                }
-            }
-        });
+    /// Whether the store answers.
+    pub(crate) async fn check_store(&self) -> Result<(), StoreError> {
+        self.records.check_store().await
     }
 
     /// Takes on no more executions.
     pub(crate) fn close(&self) {
-        self.inner.closing.cancel();
+        self.executions.close();
     }
 
-    /// Stops taking on executions and waits, at most for `patience`, for those that run. Those that are left then, which
-    /// are counted in the answer, are stopped: their tokens fire, so that blocking work ends too and does not keep the
-    /// process, and each gives its lease back, so that another node need not wait for its end. That is waited for too, but
-    /// not for long.
+    /// Stops taking on executions, waits for those that run, at most for `patience`, and stops the rest; returns how many
+    /// those were.
     pub(crate) async fn drain(&self, patience: Duration) -> usize {
-        self.inner.closing.cancel();
-        let left = self.emptied(patience).await;
-        self.inner.stopping.cancel();
-        if left > 0 {
-            self.emptied(RELEASE_PATIENCE).await;
-        }
-        left
+        self.executions.drain(patience).await
     }
 
-    /// Waits, at most for `patience`, until nothing runs here. Returns how many executions still do.
-    async fn emptied(&self, patience: Duration) -> usize {
-        // Often enough that a stop is not felt to wait, and rare enough to cost nothing.
-        const LOOK: Duration = Duration::from_millis(20);
-        let deadline = tokio::time::Instant::now() + patience;
-        loop {
-            let left = lock(&self.inner.running).len();
-            if left == 0 || tokio::time::Instant::now() >= deadline {
-                return left;
-            }
-            tracing::trace!(left, "waiting for executions");
-            tokio::time::sleep(LOOK).await;
+    /// Starts what goes on beside requests, once, on the runtime of the first request.
+    pub(crate) fn start_background(&self) {
+        self.background.start(|runner| self.run_jobs(runner));
+    }
+
+    fn run_jobs(&self, runner: &Runner) {
+        let store = self.records.store();
+        if store.as_sweep().is_some() {
+            let sweep = Sweep {
+                records: self.records.clone(),
+                admission: self.admission.clone(),
+                interval: self.settings.sweep_interval,
+            };
+            runner.run(Until::Closing, sweep);
+        }
+        if let Some(feed) = store.as_change_feed() {
+            let (watchers, executions, claims) = (self.watchers.clone(), self.executions.clone(), self.claims.clone());
+            // Executions that still run while the node stops are told of cancellations.
+            let changes = HandOnChanges::new(feed.changes(), watchers, executions, claims);
+            runner.run(Until::EngineDropped, changes);
+        }
+        let wake = WakeDueTasks {
+            queue: self.wake_queue.clone(),
+            clock: self.records.clock().clone(),
+            claims: self.claims.clone(),
+        };
+        runner.run(Until::Closing, wake);
+        if self.worker.is_enabled() {
+            let (recovery, wake_queue) = (self.recovery.clone(), self.wake_queue.clone());
+            runner.run(
+                Until::Closing,
+                ClaimQueuedTasks::new(recovery, wake_queue, runner.clone()),
+            );
+        }
+        if store.as_expired_leases().is_some() {
+            runner.run(Until::Closing, LookForAbandoned::new(self.recovery.clone()));
         }
     }
 
-    pub(crate) async fn extend_ttl(&self, id: &TaskId, epoch: u64, ttl: Duration) -> Result<(), crate::ToolError> {
-        let now = self.now();
-        let updated = self
-            .write(id, self.inner.settings.lease, move |record| {
-                let Some(old) = record.ttl_ms else {
-                    return mcp_tasks_core::Change::Keep;
-                };
-                let elapsed = now.saturating_since(record.created_at);
-                let extended = elapsed.saturating_add(ttl).min(mcp_tasks_core::duration::MAX_DURATION);
-                record.extended(epoch, now, Some(extended.max(Duration::from_millis(old))))
-            })
-            .await
-            .map_err(|error| crate::ToolError::protocol(store_failed(&error)))?;
-        match updated {
-            Some(updated) if updated.record.is_owned_by(epoch) => {
-                self.inner.quota.see(&updated.record);
-                Ok(())
-            }
-            _ => Err(crate::ToolError::new("the task is no longer this run's")),
+    /// # Errors
+    /// When the node stops, and takes on no more executions.
+    fn refuse_if_closing(&self) -> Result<(), ErrorData> {
+        if self.executions.is_closing() {
+            return Err(ErrorData::internal_error(
+                "the server is shutting down; try again on another",
+                None,
+            ));
+        }
+        Ok(())
+    }
+
+    /// The carrier of a run that is the first execution of the task `id`.
+    #[cfg(feature = "testing")]
+    pub(crate) fn carrier(&self, id: mcp_tasks_core::TaskId) -> InTask {
+        InTask {
+            records: self.records.clone(),
+            admission: self.admission.clone(),
+            id,
+            epoch: 1,
         }
     }
+}
+
+/// One answer for a task that is unknown, expired, or another caller's, so that none can be told from the others (Tasks
+/// extension, "Protocol Errors" and "Security Considerations").
+pub(crate) fn unknown_task() -> ErrorData {
+    ErrorData::invalid_params("Unknown task: it does not exist, has expired, or is not yours", None)
 }
 
 /// `-32603` for a store that cannot be used; the detail goes into the log.

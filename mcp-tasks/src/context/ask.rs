@@ -119,8 +119,8 @@ impl OpenQuestion {
         let asked = self.run.cursor().ask(ordinal, &question);
         match asked {
             Asked::Delivered { kind, response } => {
-                self.run.stop_waiting(ordinal);
-                self.run.wake_waiting();
+                self.run.wakers.stop_waiting(ordinal);
+                self.run.wakers.wake_waiting();
                 Poll::Ready(if kind == EntryKind::Refusal {
                     Err(refused(&response))
                 } else {
@@ -128,7 +128,7 @@ impl OpenQuestion {
                 })
             }
             _ => {
-                self.run.wait(ordinal, cx.waker());
+                self.run.wakers.wait(ordinal, cx.waker());
                 self.prepared = Some(prepared);
                 Poll::Pending
             }
@@ -139,7 +139,7 @@ impl OpenQuestion {
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
         if let Some(ordinal) = self.ordinal {
-            self.run.stop_waiting(ordinal);
+            self.run.wakers.stop_waiting(ordinal);
         }
     }
 }

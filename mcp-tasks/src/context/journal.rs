@@ -25,9 +25,9 @@ struct JournaledCall {
 impl Drop for JournaledCall {
     fn drop(&mut self) {
         if let Some(ordinal) = self.ordinal {
-            self.run.stop_waiting(ordinal);
+            self.run.wakers.stop_waiting(ordinal);
             if self.kind == EntryKind::Sleep {
-                self.run.stop_waiting_until(ordinal);
+                self.run.wakers.stop_waiting_until(ordinal);
             }
         }
     }
@@ -63,12 +63,12 @@ impl JournaledCall {
                 .record(ordinal, self.kind, "", self.fingerprint, &make);
             match looked {
                 Looked::Delivered { response, .. } => {
-                    self.run.stop_waiting(ordinal);
-                    self.run.wake_waiting();
+                    self.run.wakers.stop_waiting(ordinal);
+                    self.run.wakers.wake_waiting();
                     Poll::Ready(Ok(response))
                 }
                 _ => {
-                    self.run.wait(ordinal, cx.waker());
+                    self.run.wakers.wait(ordinal, cx.waker());
                     Poll::Pending
                 }
             }
@@ -119,18 +119,18 @@ pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = R
     let call = JournaledCall::new(run, EntryKind::Sleep);
     async move {
         let mut timer: Option<(Timestamp, Timer)> = None;
-        let timer_waker = call.run.timer_waker();
+        let timer_waker = call.run.wakers.timer_waker();
         poll_fn(|cx| {
             let ordinal = call.ordinal()?;
-            call.run.stop_waiting_until(ordinal);
+            call.run.wakers.stop_waiting_until(ordinal);
             loop {
                 let now = call.run.now();
                 let wake = now.saturating_add(duration);
                 let slept = call.run.cursor().sleep(ordinal, call.fingerprint, wake, now);
                 match slept {
                     Slept::Over => {
-                        call.run.stop_waiting(ordinal);
-                        call.run.wake_waiting();
+                        call.run.wakers.stop_waiting(ordinal);
+                        call.run.wakers.wake_waiting();
                         return Poll::Ready(Ok(()));
                     }
                     Slept::Until(wake) => {
@@ -139,13 +139,13 @@ pub(super) fn sleep(run: Arc<Run>, duration: Duration) -> impl Future<Output = R
                             None => timer.insert((wake, call.run.timer(wake))),
                         };
                         // The run is woken too when it goes on, because the wait may have to be decided anew then.
-                        call.run.wait_until(ordinal, wake, cx.waker());
+                        call.run.wakers.wait_until(ordinal, wake, cx.waker());
                         ready!(until.as_mut().poll(&mut Context::from_waker(&timer_waker)));
                         // The clock may be a little behind the timer: ask again, with a timer of what is left.
                         timer = None;
                     }
                     _ => {
-                        call.run.wait(ordinal, cx.waker());
+                        call.run.wakers.wait(ordinal, cx.waker());
                         return Poll::Pending;
                     }
                 }

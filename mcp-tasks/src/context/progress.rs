@@ -36,7 +36,7 @@ impl<'a> Progress<'a> {
     /// Sends the report; it does not wait, and may be called from anywhere, blocking threads included. A report that is
     /// not above the last one, or not finite, is dropped.
     pub fn send(self) {
-        self.run.report(self.update);
+        self.run.report(&self.update);
     }
 }
 

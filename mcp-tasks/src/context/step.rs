@@ -16,8 +16,9 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::run::Run;
 use crate::run::clock::Timer;
-use crate::run::{Run, apart};
+use crate::run::polling::poll_outside_run;
 use crate::tool::error::ToolError;
 
 /// The outcome of a step as the ledger keeps it.
@@ -198,21 +199,21 @@ where
                 },
                 StepState::Waiting(delay) => {
                     if delay.as_mut().poll(cx).is_pending() {
-                        call.run.step_waits(call.ordinal, cx.waker());
+                        call.run.wakers.step_waits(call.ordinal, cx.waker());
                         return Poll::Pending;
                     }
                     this.state = StepState::Calling;
                 }
                 StepState::Calling => {
                     call.notify_call();
-                    match apart(|| (this.start)(&mut this.work)) {
+                    match poll_outside_run(|| (this.start)(&mut this.work)) {
                         Some(work) => this.state = StepState::Working(Box::pin(work)),
                         None => return Poll::Ready(Err(polled_after_end())),
                     }
                 }
                 StepState::Working(work) => {
-                    let Poll::Ready(outcome) = apart(|| work.as_mut().poll(cx)) else {
-                        call.run.step_waits(call.ordinal, cx.waker());
+                    let Poll::Ready(outcome) = poll_outside_run(|| work.as_mut().poll(cx)) else {
+                        call.run.wakers.step_waits(call.ordinal, cx.waker());
                         return Poll::Pending;
                     };
                     if outcome.is_err()
@@ -236,7 +237,7 @@ impl<T, F, Fut> Drop for Step<T, F, Fut> {
         if let (Ok(call), StepState::Calling | StepState::Working(_) | StepState::Waiting(_)) =
             (&self.call, &self.state)
         {
-            call.run.step_ended(call.ordinal);
+            call.run.wakers.step_ended(call.ordinal);
             call.run.cursor().abandon_step();
         }
     }
@@ -268,18 +269,18 @@ impl StepCall {
         match cursor.look(self.ordinal, EntryKind::Step, &self.name, self.fingerprint) {
             Looked::Delivered { response, .. } => {
                 drop(cursor);
-                self.run.stop_waiting(self.ordinal);
-                self.run.wake_waiting();
+                self.run.wakers.stop_waiting(self.ordinal);
+                self.run.wakers.wake_waiting();
                 Poll::Ready(Some(response))
             }
             Looked::Absent if cursor.begin_step() => {
                 drop(cursor);
-                self.run.stop_waiting(self.ordinal);
+                self.run.wakers.stop_waiting(self.ordinal);
                 Poll::Ready(None)
             }
             _ => {
                 drop(cursor);
-                self.run.wait(self.ordinal, cx.waker());
+                self.run.wakers.wait(self.ordinal, cx.waker());
                 Poll::Pending
             }
         }
@@ -287,8 +288,8 @@ impl StepCall {
 
     /// Tells a test's watcher that the work is about to be called.
     fn notify_call(&self) {
-        if let Some(watch) = self.run.watcher() {
-            watch.step_called(self.ordinal, &self.name);
+        if let Some(observer) = self.run.observer() {
+            observer.step_called(self.ordinal, &self.name);
         }
     }
 
@@ -313,9 +314,9 @@ impl StepCall {
 
     /// Records the outcome in the ledger.
     fn record(&self, outcome: Json) {
-        self.run.step_ended(self.ordinal);
-        if let Some(watch) = self.run.watcher() {
-            watch.step_kept(self.ordinal);
+        self.run.wakers.step_ended(self.ordinal);
+        if let Some(observer) = self.run.observer() {
+            observer.step_recorded(self.ordinal);
         }
         self.run
             .cursor()
@@ -338,7 +339,7 @@ impl StepCall {
 
 impl Drop for StepCall {
     fn drop(&mut self) {
-        self.run.stop_waiting(self.ordinal);
+        self.run.wakers.stop_waiting(self.ordinal);
     }
 }
 

@@ -18,9 +18,8 @@ use tracing::Instrument;
 
 use crate::call::CallRunner;
 use crate::host::capabilities::CapabilitiesCache;
-use crate::run::driver::panic_text;
-use crate::task::request::unknown_task;
-use crate::task::{Engine, store_failed};
+use crate::run::body::panic_text;
+use crate::task::{TaskEngine, store_failed, unknown_task};
 use crate::tool::caller::{Caller, Guard};
 use crate::tool::registry::RegisteredTool;
 
@@ -47,7 +46,7 @@ pub(crate) type PrincipalHook = Arc<dyn Fn(&http::request::Parts) -> Option<Prin
 /// The operations on the tools and tasks of one runtime; cloning shares it.
 #[derive(Clone)]
 pub(crate) struct Operations {
-    engine: Engine,
+    engine: TaskEngine,
     calls: Arc<CallRunner>,
     capabilities: Arc<CapabilitiesCache>,
     #[cfg(feature = "http")]
@@ -88,7 +87,7 @@ impl From<TaskRefusal> for ErrorData {
 
 impl Operations {
     pub(crate) fn new(
-        engine: Engine,
+        engine: TaskEngine,
         calls: CallRunner,
         #[cfg(feature = "http")] principal: Option<PrincipalHook>,
     ) -> Self {
@@ -101,7 +100,7 @@ impl Operations {
         }
     }
 
-    pub(crate) const fn engine(&self) -> &Engine {
+    pub(crate) const fn engine(&self) -> &TaskEngine {
         &self.engine
     }
 
@@ -131,7 +130,7 @@ impl Operations {
 }
 
 /// The task, if it is there and the caller's: the one read of every operation on a task.
-async fn find(engine: &Engine, id: &TaskId, caller: &Caller) -> Result<Arc<TaskRecord>, TaskRefusal> {
+async fn find(engine: &TaskEngine, id: &TaskId, caller: &Caller) -> Result<Arc<TaskRecord>, TaskRefusal> {
     match engine.find(id, caller.principal()).await {
         Ok(Some(record)) => Ok(record),
         Ok(None) => Err(TaskRefusal::Unknown),

@@ -10,7 +10,7 @@ use rmcp::ServerHandler;
 use crate::config::start::{Problems, StartError, Warnings};
 use crate::host::handler::{NoHandler, TaskServer};
 use crate::host::operations::Operations;
-use crate::task::Engine;
+use crate::task::TaskEngine;
 
 mod builder;
 
@@ -89,7 +89,7 @@ impl TaskRuntime {
         self.engine().check_store().await
     }
 
-    pub(crate) const fn engine(&self) -> &Engine {
+    pub(crate) const fn engine(&self) -> &TaskEngine {
         self.operations.engine()
     }
 

@@ -15,7 +15,7 @@ use crate::Caller;
 use crate::host::capabilities::CapabilitiesCache;
 use crate::host::handler::TaskServer;
 use crate::host::wire::TaskJson;
-use crate::task::{Engine, ListenerEvent, TaskListener};
+use crate::task::{ListenerEvent, TaskEngine, TaskListener};
 
 /// The method that opens a subscription.
 pub(super) const LISTEN: &str = "subscriptions/listen";
@@ -184,7 +184,7 @@ impl Subscription {
     /// # Errors
     /// When the store fails.
     pub(super) async fn open(
-        engine: &Engine,
+        engine: &TaskEngine,
         id: Id<'static>,
         ids: &[Cow<'_, str>],
         caller: Caller,

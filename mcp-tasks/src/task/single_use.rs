@@ -6,17 +6,16 @@ use std::time::Duration;
 use mcp_tasks_core::{ClientCapabilities, Json, Principal, StoreError, TaskId, TaskRecord, TaskStatus, Timestamp};
 use rmcp::ErrorData;
 
-use super::write::{REQUEST_PATIENCE, patiently};
-use super::{Engine, store_failed};
+use super::{TaskEngine, store_failed};
 
-impl Engine {
+impl TaskEngine {
     /// Marks `key` as used until `until`, in the store, so that every node knows. Returns whether it was not used before.
     ///
     /// # Errors
     /// When the store fails; whether the key is used is not known then.
     pub(crate) async fn use_once(&self, key: TaskId, until: Timestamp) -> Result<bool, ErrorData> {
         self.start_background();
-        let now = self.now();
+        let now = self.records.now();
         let nothing = Json::from(serde_json::value::RawValue::NULL.to_owned());
         let mut mark = TaskRecord::new(
             key,
@@ -32,8 +31,8 @@ impl Engine {
         let owner = Principal::new("request-state").with_issuer("mcp-tasks:internal");
         mark.principal = Some(Arc::new(owner));
         mark.status = TaskStatus::Cancelled;
-        mark.last_write = Some(self.write_id());
-        match patiently(REQUEST_PATIENCE, || self.inner.store.create(mark.clone())).await {
+        mark.last_write = Some(self.records.write_id());
+        match self.records.create(&mark).await.outcome {
             Ok(_) => Ok(true),
             Err(StoreError::AlreadyExists { .. }) => Ok(false),
             Err(error) => Err(store_failed(&error)),

@@ -1,4 +1,4 @@
-//! Who waits for changes of which tasks.
+//! Which listeners of this node wait for changes of which tasks.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -10,16 +10,16 @@ use tokio::sync::Notify;
 
 use super::lock;
 
-/// Wakes whoever watches a task that has changed. It keeps nothing for tasks that nobody watches, and for a watcher no more
-/// than which of its tasks it has to look at: what they are now it finds out itself, when it gets round to it.
+/// Wakes the listeners that watch a task when it has changed. It keeps nothing for tasks that are not watched, and for a watch
+/// no more than which of its tasks have changed: their records are read by the listener, when it gets round to it.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    /// Whether the map may hold anything: a write that nobody watches takes no lock.
+    /// Whether the map may hold anything: a write while no task is watched takes no lock.
     any: AtomicBool,
     by_task: Mutex<HashMap<TaskId, Vec<Arc<Mailbox>>>>,
 }
 
-/// What a watcher has not looked at yet.
+/// The changes that a listener has not taken yet.
 #[derive(Debug, Default)]
 struct Mailbox {
     changed: Mutex<Changed>,
@@ -46,7 +46,7 @@ impl Mailbox {
 
 impl Watchers {
     /// The task has changed.
-    pub(crate) fn touch(&self, id: &TaskId) {
+    pub(crate) fn changed(&self, id: &TaskId) {
         if !self.any.load(Ordering::SeqCst) {
             return;
         }
@@ -56,7 +56,7 @@ impl Watchers {
     }
 
     /// Any task may have changed.
-    pub(crate) fn touch_all(&self) {
+    pub(crate) fn all_changed(&self) {
         for (id, mailboxes) in &*lock(&self.by_task) {
             mailboxes.iter().for_each(|mailbox| mailbox.put(id));
         }
@@ -77,7 +77,7 @@ impl Watchers {
     }
 }
 
-/// One watcher's tasks. Dropping it ends the watch.
+/// The tasks of one listener. Dropping it ends the watch.
 #[derive(Debug)]
 pub(crate) struct Watch {
     watchers: Arc<Watchers>,
@@ -86,7 +86,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches this one too. It counts as changed, so that whoever watches looks at it once at least.
+    /// Watches this one too. It counts as changed, so that the listener reads it once at least.
     pub(crate) fn add(&mut self, id: &TaskId) {
         if self.tasks.insert(id.clone()) {
             let mut by_task = lock(&self.watchers.by_task);
@@ -99,7 +99,7 @@ impl Watch {
     /// Watches this one no more.
     pub(crate) fn remove(&mut self, id: &TaskId) {
         if self.tasks.remove(id) {
-            self.leave(id);
+            self.unsubscribe(id);
         }
         let mut changed = lock(&self.mailbox.changed);
         if changed.ids.remove(id) {
@@ -107,12 +107,14 @@ impl Watch {
         }
     }
 
-    fn leave(&self, id: &TaskId) {
+    fn unsubscribe(&self, id: &TaskId) {
         let mut by_task = lock(&self.watchers.by_task);
-        if let Entry::Occupied(mut place) = by_task.entry(id.clone()) {
-            place.get_mut().retain(|mailbox| !Arc::ptr_eq(mailbox, &self.mailbox));
-            if place.get().is_empty() {
-                place.remove();
+        if let Entry::Occupied(mut mailboxes) = by_task.entry(id.clone()) {
+            mailboxes
+                .get_mut()
+                .retain(|mailbox| !Arc::ptr_eq(mailbox, &self.mailbox));
+            if mailboxes.get().is_empty() {
+                mailboxes.remove();
             }
         }
         if by_task.is_empty() {
@@ -120,21 +122,21 @@ impl Watch {
         }
     }
 
-    /// Has this one looked at again.
-    pub(crate) fn mark(&self, id: &TaskId) {
+    /// Counts this one as changed.
+    pub(crate) fn mark_changed(&self, id: &TaskId) {
         self.mailbox.put(id);
     }
 
     /// A task that has changed. Changes from here on are told again.
-    pub(crate) fn take(&self) -> Option<TaskId> {
+    pub(crate) fn next_changed(&self) -> Option<TaskId> {
         let mut changed = lock(&self.mailbox.changed);
         let id = changed.order.pop_front()?;
         changed.ids.remove(&id);
         Some(id)
     }
 
-    /// Resolves when there may be something to take.
-    pub(crate) async fn changed(&self) {
+    /// Resolves when a task may have changed.
+    pub(crate) async fn any_changed(&self) {
         self.mailbox.notify.notified().await;
     }
 }
@@ -142,7 +144,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         for id in std::mem::take(&mut self.tasks) {
-            self.leave(&id);
+            self.unsubscribe(&id);
         }
     }
 }
@@ -158,13 +160,19 @@ mod tests {
         let (mut one, mut two) = (watchers.watch(), watchers.watch());
         one.add(&a);
         two.add(&b);
-        assert_eq!((one.take(), two.take()), (Some(a.clone()), Some(b.clone())));
+        assert_eq!(
+            (one.next_changed(), two.next_changed()),
+            (Some(a.clone()), Some(b.clone()))
+        );
         for _ in 0..1000 {
-            watchers.touch(&a);
+            watchers.changed(&a);
         }
-        assert_eq!((one.take(), one.take(), two.take()), (Some(a.clone()), None, None));
-        watchers.touch_all();
-        assert_eq!((one.take(), two.take()), (Some(a), Some(b)));
+        assert_eq!(
+            (one.next_changed(), one.next_changed(), two.next_changed()),
+            (Some(a.clone()), None, None)
+        );
+        watchers.all_changed();
+        assert_eq!((one.next_changed(), two.next_changed()), (Some(a), Some(b)));
     }
 
     #[test]
@@ -181,6 +189,6 @@ mod tests {
         stays.remove(&id);
         assert_eq!(watchers.len(), 0);
         assert!(!watchers.any.load(Ordering::SeqCst));
-        assert_eq!(stays.take(), None);
+        assert_eq!(stays.next_changed(), None);
     }
 }

@@ -14,8 +14,11 @@ use tokio::time::Instant;
 use super::TestClock;
 use super::recorder::Recorder;
 use crate::run::Run;
-use crate::run::driver::{Body, Ending, Sink, Written, drive};
+use crate::run::body::Body;
+use crate::run::driver::drive;
+use crate::run::ending::Ending;
 use crate::run::progress::ProgressUpdate;
+use crate::run::sink::{Sink, Written};
 
 /// Why a run does not go on by itself.
 pub(super) enum Stopped {
@@ -73,7 +76,7 @@ pub(super) struct BodyRun {
 impl BodyRun {
     /// `hold`: whether the run stops after the first entry that it adds.
     pub(super) fn new(run: Arc<Run>, body: Body, clock: TestClock, recorder: Arc<Recorder>, hold: bool) -> Self {
-        run.watch(recorder.clone());
+        run.observe(recorder.clone());
         if hold {
             run.cursor().hold_after_entry();
         }
@@ -111,17 +114,18 @@ impl BodyRun {
     }
 
     fn is_woken(&self) -> bool {
-        self.run.root.woken.load(Ordering::Acquire)
+        self.run.wakers.is_body_woken()
     }
 
     /// What a run that is pending waits for, if it is none of the world's business.
     fn idle(&self) -> Option<Stopped> {
-        let waker = self.run.waker();
+        let waker = self.run.wakers.body_waker();
         // Wakers that are held outside: by timers, sockets, threads; not by this function, calls on the context or waits on
         // the clock. Counted before the flag is read, as a wake sets the flag before it drops its waker.
         let outside = self
             .run
-            .outside_wakers(&waker)
+            .wakers
+            .outside(&waker)
             .saturating_sub(1 + self.clock.waits_of(&waker));
         if self.is_woken() {
             return None;
@@ -145,7 +149,7 @@ impl BodyRun {
         cursor.release();
         drop(cursor);
         if held {
-            self.run.wake_waiting();
+            self.run.wakers.wake_waiting();
         }
         held
     }

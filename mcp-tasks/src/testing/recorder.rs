@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mcp_tasks_core::Ledger;
 
 use super::TestStep;
-use crate::run::Watch;
+use crate::run::observer::RunObserver;
 use crate::run::progress::ProgressUpdate;
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl Recorder {
     }
 }
 
-impl Watch for Recorder {
+impl RunObserver for Recorder {
     fn step_called(&self, ordinal: u32, name: &str) {
         let mut recording = self.lock();
         let step = recording.steps.entry(ordinal).or_insert_with(|| TestStep {
@@ -62,7 +62,7 @@ impl Watch for Recorder {
         step.calls += 1;
     }
 
-    fn step_kept(&self, ordinal: u32) {
+    fn step_recorded(&self, ordinal: u32) {
         let mut recording = self.lock();
         let Some(step) = recording.steps.get_mut(&ordinal) else {
             return;

@@ -24,10 +24,9 @@ use crate::config::tools;
 use crate::host::Clock;
 use crate::host::extension::TasksExtension;
 use crate::host::operations::{Admission, admit};
-use crate::run::driver::Ending;
+use crate::run::ending::Ending;
 use crate::run::{Carrier, Deferral, InCall, Run, RunStart};
-use crate::task::Engine;
-use crate::task::execution::InTask;
+use crate::task::TaskEngine;
 use crate::tool::invocation::Invocation;
 use crate::tool::registry::RegisteredTool;
 use crate::tool::state::StateMap;
@@ -37,7 +36,7 @@ const ID: &str = "test";
 
 pub(super) struct TestRun<'a> {
     test: &'a TestTool,
-    engine: Engine,
+    engine: TaskEngine,
     /// Holds the record of the task, for what a body does to it; what its runs come to is kept here.
     store: Arc<MemoryStore>,
     tool: Arc<RegisteredTool>,
@@ -73,7 +72,7 @@ impl<'a> TestRun<'a> {
         let states = Arc::new(test.states.clone());
         let clock = test.clock.clone().unwrap_or_default();
         let shared = Arc::new(clock.clone());
-        let engine = Engine::new(store.clone(), registry, states.clone(), settings, shared, 0);
+        let engine = TaskEngine::new(store.clone(), registry, states.clone(), settings, shared, 0);
         let mut round = Round::first(TaskId::new(ID), tool.version.clone());
         round.ledger = test.ledger.clone();
         Ok(Self {
@@ -196,11 +195,7 @@ impl<'a> TestRun<'a> {
     async fn run_body(&mut self, hold: bool) -> Result<(Ending, Ledger), TestFailure> {
         self.runs += 1;
         let carrier: Box<dyn Carrier> = if self.is_task {
-            Box::new(InTask {
-                engine: self.engine.clone(),
-                id: self.round.id.clone(),
-                epoch: 1,
-            })
+            Box::new(self.engine.carrier(self.round.id.clone()))
         } else {
             Box::new(InCall)
         };

@@ -293,3 +293,31 @@ async fn a_published_question_is_the_request_the_client_would_get_directly() {
     });
     assert_eq!(task["inputRequests"]["elicit-0"], expected);
 }
+
+/// The read is for the owner and the guard. The execution starts from what was written, which is not read back, and no
+/// change that the store tells of it is taken for another node's.
+#[tokio::test(start_paused = true)]
+async fn an_update_costs_one_read_and_one_write() {
+    /// Asks, then works for long.
+    #[mcp_task]
+    async fn asks_first(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
+        ctx.elicit::<Word>("Well?").await?;
+        log.push("resumed");
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        Ok("done".to_owned())
+    }
+    for after in [Duration::ZERO, Duration::from_millis(100)] {
+        let (node, client) = Node::start(Mode::Straight, |b| b.register::<asks_first>()).await;
+        let id = client.start("asks_first", json!({})).await;
+        client.settled(&id).await;
+        // The store tells of the write before it acknowledges it.
+        node.store.script(|script| script.update.after = after);
+        let before = node.store.tally();
+        client.say(&id, "elicit-0", "yes").await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(node.log.count("resumed"), 1);
+        let spent = node.store.tally();
+        let operations = (spent.gets - before.gets, spent.updates - before.updates);
+        assert_eq!(operations, (1, 1), "acknowledged after {after:?}");
+    }
+}

@@ -151,6 +151,36 @@ async fn a_cancellation_right_behind_an_answer_stops_the_execution_it_starts() {
     assert_eq!(node.log.count("ended"), 0, "a cancelled task worked to its end");
 }
 
+/// So does one on another node: the store tells of it before the execution is registered.
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_on_another_node_right_behind_an_answer_stops_the_execution_it_starts() {
+    /// Asks, then works for long.
+    #[mcp_task]
+    async fn asks_first(ctx: ToolContext, log: State<Log>) -> Result<String, ToolError> {
+        ctx.elicit::<Word>("Well?").await?;
+        log.push("resumed");
+        let _dropped = log.on_drop("dropped");
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        Ok("done".to_owned())
+    }
+    let pair = Pair::start(TestStore::link, |b| b.register::<asks_first>()).await;
+    let id = pair.first.start("asks_first", json!({})).await;
+    pair.first.settled(&id).await;
+    pair.link
+        .script(|script| script.update.after = Duration::from_millis(100));
+    let answer = pair.first.say(&id, "elicit-0", "yes");
+    let cancel = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        pair.second.cancel(&id).await.expect("acknowledged");
+    };
+    futures::join!(answer, cancel);
+    // Sooner than the lease is renewed.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let lines = pair.first_log.lines();
+    assert!(lines.is_empty() || lines == ["resumed", "dropped"], "{lines:?}");
+    assert_eq!(status(&pair.first.task(&id).await), "cancelled");
+}
+
 /// Works for ten seconds.
 #[mcp_task]
 async fn plodding(ctx: ToolContext, log: State<Log>) -> String {

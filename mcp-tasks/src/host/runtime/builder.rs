@@ -19,7 +19,7 @@ use crate::host::operations::Operations;
 use crate::host::operations::PrincipalHook;
 use crate::run::clock::{Clock, SystemClock};
 use crate::store::Choice;
-use crate::task::Engine;
+use crate::task::TaskEngine;
 use crate::tool::descriptor::{ToolDefinition, ToolDescriptor};
 use crate::tool::registry::Registry;
 use crate::tool::state::StateMap;
@@ -189,7 +189,7 @@ impl TaskRuntimeBuilder {
         let states = Arc::new(self.states);
         let seed = u128::from_be_bytes(seed);
         let calls = CallRunner::new(request_state, clock.clone(), states.clone());
-        let engine = Engine::new(store, registry, states, settings, clock, seed);
+        let engine = TaskEngine::new(store, registry, states, settings, clock, seed);
         Ok(TaskRuntime {
             operations: Operations::new(
                 engine,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use mcp_tasks_core::store::contract::scripted::{Ability, Script, ScriptedStore};
-use mcp_tasks_core::{Change, ChangeHub, ClientCapabilities, Json, MemoryStore, TaskStore, WriteId};
+use mcp_tasks_core::{Change, ChangeHub, ClientCapabilities, Json, MemoryStore, TaskChange, TaskStore, WriteId};
 
 use super::*;
 use crate::TaskRuntime;
@@ -12,7 +12,7 @@ const UNREADABLE: &str = "unreadable";
 
 /// A node that listens, and a store that another node writes to.
 struct Scene {
-    engine: Engine,
+    engine: TaskEngine,
     store: Arc<MemoryStore>,
     clock: Arc<TokioClock>,
 }
@@ -54,7 +54,7 @@ impl Scene {
         }
     }
 
-    /// A task that another node runs, and vouches for.
+    /// A task that another node runs, and holds the lease of.
     async fn task(&self, id: &str, ttl: Duration) -> TaskId {
         let id = TaskId::new(id);
         let mut record = TaskRecord::new(
@@ -126,9 +126,9 @@ async fn settle() {
     }
 }
 
-/// What another release wrote, or nobody can read, is not granted; the other tasks are.
+/// A record that cannot be read, as one of another release, is not granted; the other tasks are.
 #[tokio::test(start_paused = true)]
-async fn a_record_that_cannot_be_read_keeps_nobody_from_the_others() {
+async fn a_record_that_cannot_be_read_hides_no_other() {
     let scene = Scene::new(false);
     let id = scene.task("a", QUIET).await;
     let mut listener = scene.listen(&[&TaskId::new(UNREADABLE), &id]).await;
@@ -261,7 +261,7 @@ async fn a_task_is_gone_when_its_time_is_up_and_the_rest_is_heard_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_nobody_vouches_for_any_more_is_ended_while_it_is_watched() {
+async fn a_task_whose_lease_is_over_is_ended_while_it_is_watched() {
     for tells in [true, false] {
         let scene = Scene::new(tells);
         let id = scene.task("a", QUIET).await;
@@ -288,12 +288,12 @@ async fn a_listener_watches_a_bounded_number_of_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_is_gone_listens_no_more() {
+async fn an_engine_that_is_dropped_listens_no_more() {
     let scene = Scene::new(true);
     let id = scene.task("a", QUIET).await;
     let listener = scene.listen(&[&id]).await;
-    let inner = Arc::downgrade(&scene.engine.inner);
+    let records = Arc::downgrade(&scene.engine.records);
     drop((listener, scene.engine));
     settle().await;
-    assert!(inner.upgrade().is_none());
+    assert!(records.upgrade().is_none(), "no job holds a part of it");
 }

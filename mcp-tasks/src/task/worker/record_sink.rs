@@ -4,19 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_tasks_core::{Change, Ledger, StoreError, TaskRecord, Updated, error_chain};
+use mcp_tasks_core::{Ledger, StoreError, TaskRecord, error_chain};
 use tokio::time::Instant;
 
-use super::Engine;
-use super::birth::Birth;
-use crate::run::driver::{Sink, Written};
 use crate::run::progress::ProgressUpdate;
+use crate::run::sink::{Sink, Written};
+use crate::task::first_write::FirstWrite;
+use crate::task::grace::GracePeriod;
+use crate::task::records::TaskRecords;
 
-pub(crate) struct RecordSink {
-    pub(crate) engine: Engine,
-    pub(crate) record: Arc<TaskRecord>,
-    /// The call that waits, while the work is no task yet.
-    pub(crate) birth: Option<Arc<Birth>>,
+pub(super) struct RecordSink {
+    pub(super) records: Arc<TaskRecords>,
+    pub(super) first_write: Arc<FirstWrite>,
+    pub(super) record: Arc<TaskRecord>,
+    /// Of a call whose work is no task yet.
+    pub(super) grace: Option<Arc<GracePeriod>>,
 }
 
 impl Sink for RecordSink {
@@ -24,24 +26,24 @@ impl Sink for RecordSink {
     const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
     fn first_write_due(&self) -> Option<Instant> {
-        self.birth.as_ref().and_then(|birth| birth.due())
+        self.grace.as_ref().and_then(|grace| grace.due())
     }
 
     fn can_rest(&self) -> bool {
         // Without a record there is nothing to wake.
-        self.birth.as_ref().is_none_or(|birth| birth.is_born())
+        self.grace.as_ref().is_none_or(|grace| grace.is_stored())
     }
 
     fn write(&self, ledger: Option<Ledger>, reports: Vec<ProgressUpdate>) -> BoxFuture<'static, Written> {
-        let engine = self.engine.clone();
+        let records = self.records.clone();
         let record = self.record.clone();
         let report = reports.into_iter().next_back();
-        if let (Some(birth), Some(due)) = (&self.birth, self.first_write_due()) {
+        if let (Some(grace), Some(due)) = (&self.grace, self.first_write_due()) {
             return match ledger {
                 Some(ledger) if Instant::now() >= due => {
-                    let birth = birth.clone();
+                    let (grace, first_write) = (grace.clone(), self.first_write.clone());
                     Box::pin(async move {
-                        match engine.mint_running(&birth, &record, ledger, report).await {
+                        match grace.become_task(&first_write, &record, ledger, report).await {
                             true => Written::Done,
                             false => Written::Fenced,
                         }
@@ -49,24 +51,23 @@ impl Sink for RecordSink {
                 }
                 // Until then a result that the body sees needs no store: there is no task that could be run again.
                 _ => {
-                    birth.keep(report);
+                    grace.keep_report(report);
                     Box::pin(std::future::ready(Written::Done))
                 }
             };
         }
         Box::pin(async move {
-            let now = engine.now();
-            let epoch = record.execution.epoch;
+            let now = records.now();
+            let (id, epoch) = (&record.task_id, record.execution.epoch);
             let report = report.map(|report| report.to_report());
             let updated = match (ledger, report) {
                 (Some(ledger), report) => {
                     let mutation = move |r: &TaskRecord| r.journaled(epoch, now, &ledger, report.as_ref());
-                    engine.persist(&record, mutation).await
+                    records.write_for_execution(id, mutation).await
                 }
                 (None, Some(report)) => {
-                    engine
-                        .persist(&record, move |r| r.progressed(epoch, now, &report))
-                        .await
+                    let mutation = move |r: &TaskRecord| r.progressed(epoch, now, &report);
+                    records.write_for_execution(id, mutation).await
                 }
                 (None, None) => return Written::Done,
             };
@@ -83,16 +84,5 @@ impl Sink for RecordSink {
                 }
             }
         })
-    }
-}
-
-impl Engine {
-    /// Writes for the execution of `record`, again and again while the store cannot be reached, until its lease is over.
-    pub(crate) async fn persist(
-        &self,
-        record: &TaskRecord,
-        mutation: impl Fn(&TaskRecord) -> Change + Send + Sync + 'static,
-    ) -> Result<Option<Updated>, StoreError> {
-        self.write(&record.task_id, self.inner.settings.lease, mutation).await
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::config::Config;
 use crate::run::clock::TokioClock;
 use crate::run::origin::RequestOrigin;
-use crate::task::{Engine, NewTask};
+use crate::task::{NewTask, TaskEngine};
 use crate::{Caller, ElicitForm, State, TaskRuntime, ToolContext, ToolError, mcp_task};
 
 /// How long after a write the store acknowledges it.
@@ -31,7 +31,7 @@ async fn asks(ctx: ToolContext, came_on: State<Arc<AtomicUsize>>) -> Result<(), 
 }
 
 struct Scene {
-    engine: Engine,
+    engine: TaskEngine,
     store: Arc<MemoryStore>,
     came_on: Arc<AtomicUsize>,
 }

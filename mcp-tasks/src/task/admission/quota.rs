@@ -1,4 +1,4 @@
-//! How many tasks a caller may have that have not ended.
+//! How many open tasks one caller may have.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -6,23 +6,9 @@ use std::time::Duration;
 
 use mcp_tasks_core::{Principal, TaskId, TaskRecord, Timestamp};
 use rmcp::ErrorData;
-use rmcp::model::ErrorCode;
-use serde_json::json;
 
-use super::lock;
-
-/// `-31001`: in the range the protocol leaves to implementations.
-const QUOTA_EXCEEDED: ErrorCode = ErrorCode(-31001);
-
-/// The answer to a call that would go over a quota; nothing was minted.
-pub(crate) fn exceeded(what: &str, limit: u64, retry_after: Duration) -> ErrorData {
-    let retry_after = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
-    ErrorData::new(
-        QUOTA_EXCEEDED,
-        format!("Quota exceeded: {what} (at most {limit}); try again later"),
-        Some(json!({"retryAfterMs": retry_after})),
-    )
-}
+use super::exceeded;
+use crate::task::lock;
 
 type Owner = Option<(Option<Box<str>>, Box<str>)>;
 
@@ -49,7 +35,7 @@ impl Quota {
     ///
     /// # Errors
     /// When the caller has as many as it may have.
-    pub(crate) fn take(&self, record: &TaskRecord, retry_after: Duration) -> Result<(), ErrorData> {
+    pub(crate) fn admit(&self, record: &TaskRecord, retry_after: Duration) -> Result<(), ErrorData> {
         let Some(limit) = self.limit else { return Ok(()) };
         let now = record.created_at;
         let mut open = lock(&self.open);
@@ -62,8 +48,8 @@ impl Quota {
         Ok(())
     }
 
-    /// Counts a task no more: it ended, or was not created after all.
-    pub(crate) fn give_back(&self, record: &TaskRecord) {
+    /// Stops counting a task that has ended, or was not created after all.
+    pub(crate) fn release(&self, record: &TaskRecord) {
         if self.limit.is_none() {
             return;
         }
@@ -77,14 +63,14 @@ impl Quota {
         }
     }
 
-    /// Goes by what a record says now: a task that ended elsewhere counts no more, and one whose deadline was moved counts
-    /// until then.
-    pub(crate) fn see(&self, record: &TaskRecord) {
+    /// Counts the task as its record says now: not at all once it has ended, on whichever node, and until its deadline, which
+    /// may have been moved.
+    pub(crate) fn refresh(&self, record: &TaskRecord) {
         if self.limit.is_none() {
             return;
         }
         if record.status.is_terminal() {
-            return self.give_back(record);
+            return self.release(record);
         }
         let mut open = lock(&self.open);
         let counted = open.get_mut(&owner(record.principal.as_deref()));
@@ -93,7 +79,7 @@ impl Quota {
         }
     }
 
-    /// Counts expired tasks no more.
+    /// Stops counting expired tasks.
     pub(crate) fn forget_expired(&self, now: Timestamp) {
         if self.limit.is_none() {
             return;
@@ -102,5 +88,55 @@ impl Quota {
             tasks.retain(|_, deadline| deadline.is_none_or(|deadline| now <= deadline));
             !tasks.is_empty()
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_tasks_core::{ClientCapabilities, Json, TaskStatus};
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(60);
+
+    fn record(id: &str, subject: &str) -> TaskRecord {
+        let nothing = Json::of(&()).unwrap();
+        let capabilities = ClientCapabilities::new(nothing.clone());
+        let now = Timestamp::from_millis(1_000);
+        let mut record = TaskRecord::new(
+            TaskId::new(id),
+            "tool".into(),
+            nothing,
+            capabilities,
+            now,
+            Some(TTL),
+            TTL,
+        );
+        record.principal = Some(std::sync::Arc::new(Principal::new(subject)));
+        record
+    }
+
+    #[test]
+    fn a_caller_has_so_many_open_tasks_whatever_others_have() {
+        let quota = Quota::new(Some(1));
+        let (first, second) = (record("first", "ann"), record("second", "ann"));
+        quota.admit(&first, TTL).expect("the first");
+        quota.admit(&record("other", "bob"), TTL).expect("of another caller");
+        assert_eq!(quota.admit(&second, TTL).unwrap_err().code.0, -31001);
+        quota.release(&first);
+        quota.admit(&second, TTL).expect("the first has ended");
+    }
+
+    #[test]
+    fn a_task_that_ended_elsewhere_or_expired_does_not_count() {
+        let quota = Quota::new(Some(1));
+        let mut first = record("first", "ann");
+        quota.admit(&first, TTL).expect("the first");
+        first.status = TaskStatus::Cancelled;
+        quota.refresh(&first);
+        let second = record("second", "ann");
+        quota.admit(&second, TTL).expect("the first has ended");
+        quota.forget_expired(second.created_at.saturating_add(2 * TTL));
+        assert!(lock(&quota.open).is_empty());
     }
 }
