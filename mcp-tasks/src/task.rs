@@ -70,7 +70,7 @@ mod worker;
 pub(crate) use create::NewTask;
 #[cfg(feature = "testing")]
 pub(crate) use extend::InTask;
-pub(crate) use grace::Started;
+pub(crate) use grace::GraceAnswer;
 #[cfg(any(feature = "http", feature = "stdio"))]
 pub(crate) use listener::{ListenerEvent, TaskListener};
 

@@ -1,4 +1,4 @@
-//! Whose time it is.
+//! The clock that the server goes by.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -21,8 +21,8 @@ pub trait Clock: Send + Sync + Debug {
     /// The present instant.
     fn now(&self) -> Timestamp;
 
-    /// Resolves when this clock is about to show `at`; whoever waits looks at [`now`](Self::now) then, and waits again if
-    /// it is still early.
+    /// Resolves when this clock is about to show `at`. The caller looks at [`now`](Self::now) then, and waits again if it is
+    /// still early.
     ///
     /// Waits of tools and the deadlines of running tasks go by it. As provided it waits on tokio's timer for what is left
     /// now, which is right for a clock that goes as fast as tokio's; one that is set by hand has to resolve when it is

@@ -8,7 +8,7 @@ use rmcp::ErrorData;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::Slot;
-use super::grace::{GracePeriod, Started};
+use super::grace::{GraceAnswer, GracePeriod};
 use super::unconfirmed::OnEffect;
 use super::{TaskEngine, store_failed, unknown_task};
 use crate::run::errors::cancelled;
@@ -93,7 +93,7 @@ impl TaskEngine {
         new: NewTask<'_>,
         length: Duration,
         gone: CancellationToken,
-    ) -> Result<Started, ErrorData> {
+    ) -> Result<GraceAnswer, ErrorData> {
         self.start_background();
         let (record, slot) = self.admit(&new)?;
         let record = Arc::new(record);

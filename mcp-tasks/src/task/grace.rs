@@ -18,14 +18,14 @@ use crate::run::progress::ProgressUpdate;
 
 /// How a call with a grace period was answered.
 #[derive(Debug)]
-pub(crate) enum Started {
+pub(crate) enum GraceAnswer {
     /// The work ended within the period; nothing was stored.
     Result(Box<CallToolResult>),
     /// The work goes on as this task.
     Task(Arc<TaskRecord>),
 }
 
-type Outcome = Result<Started, ErrorData>;
+type Answer = Result<GraceAnswer, ErrorData>;
 
 /// The grace period of one call. It is over as soon as the call is answered, at the latest soon after [`due`](Self::due).
 pub(crate) struct GracePeriod {
@@ -37,14 +37,14 @@ pub(crate) struct GracePeriod {
 
 struct State {
     /// Taken by the answer: once it is gone the work is a task, or over.
-    caller: Option<oneshot::Sender<Outcome>>,
+    caller: Option<oneshot::Sender<Answer>>,
     /// What was reported before there was a record to write it to.
     report: Option<ProgressUpdate>,
 }
 
 /// The call that waits for its answer, with the newest report. It is answered by the one that has this.
 pub(crate) struct WaitingCall {
-    caller: oneshot::Sender<Outcome>,
+    caller: oneshot::Sender<Answer>,
     pub(crate) report: Option<ProgressUpdate>,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Debug for GracePeriod {
 
 impl GracePeriod {
     /// A period that begins now, and what its call waits for.
-    pub(crate) fn begin(length: Duration) -> (Self, oneshot::Receiver<Outcome>) {
+    pub(crate) fn begin(length: Duration) -> (Self, oneshot::Receiver<Answer>) {
         let (caller, answer) = oneshot::channel();
         let state = Mutex::new(State {
             caller: Some(caller),
@@ -126,7 +126,7 @@ impl GracePeriod {
 
 impl WaitingCall {
     /// Answers the call without a task.
-    pub(crate) fn answer(self, answer: Outcome) {
+    pub(crate) fn answer(self, answer: Answer) {
         // A call that was dropped meanwhile gets no answer.
         let _ = self.caller.send(answer);
     }
@@ -139,7 +139,7 @@ impl WaitingCall {
         }
         match first_write.store(record, OnEffect::Remove).await {
             Ok(record) => {
-                let is_told = self.caller.send(Ok(Started::Task(record.clone()))).is_ok();
+                let is_told = self.caller.send(Ok(GraceAnswer::Task(record.clone()))).is_ok();
                 if !is_told {
                     // The client went away meanwhile: as if it had a moment before.
                     first_write.take_back(&record);
@@ -170,7 +170,7 @@ mod tests {
         let call = period.end().expect("it waits");
         assert_eq!(call.report, Some(ProgressUpdate::new(2.0)));
         assert!(period.due().is_none() && period.end().is_none());
-        call.answer(Ok(Started::Result(Box::default())));
-        assert!(matches!(answer.await, Ok(Ok(Started::Result(_)))));
+        call.answer(Ok(GraceAnswer::Result(Box::default())));
+        assert!(matches!(answer.await, Ok(Ok(GraceAnswer::Result(_)))));
     }
 }

@@ -176,3 +176,6 @@ pub(crate) struct Creation {
     /// Whether it is known if there is a record of this id now: a store that did not answer may have stored it.
     pub(crate) is_certain: bool,
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use crate::call::{CallOutcome, Channel, SynchronousCall, invalid_state};
 use crate::host::extension::TasksExtension;
 use crate::run::Deferral;
 use crate::run::origin::RequestOrigin;
-use crate::task::{NewTask, Started};
+use crate::task::{GraceAnswer, NewTask};
 use crate::tool::registry::RegisteredTool;
 
 /// How a call is answered.
@@ -108,8 +108,8 @@ impl CallTool {
         match self.tool.grace.filter(|_| !engine.hands_over(&self.tool)) {
             None => engine.create(new).await.map(Answer::Task),
             Some(grace) => Ok(match engine.start_with_grace(new, grace, self.gone).await? {
-                Started::Result(result) => Answer::Result(result),
-                Started::Task(record) => Answer::Task(record),
+                GraceAnswer::Result(result) => Answer::Result(result),
+                GraceAnswer::Task(record) => Answer::Task(record),
             }),
         }
     }

@@ -195,7 +195,7 @@ async fn what_a_feed_has_dropped_is_found_when_it_resumes() {
     settle().await;
     assert!(
         matches!(listener.next(Duration::ZERO).await, ListenerEvent::Idle),
-        "nobody has told of it"
+        "no change was told"
     );
     feed.send(TaskChange::Resumed);
     for _ in &ids {

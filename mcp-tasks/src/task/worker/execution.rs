@@ -18,7 +18,7 @@ use crate::run::{Deferral, Run, RunStart};
 use crate::task::admission::{Slot, age_ms};
 use crate::task::executions::Registration;
 use crate::task::extend::InTask;
-use crate::task::grace::{GracePeriod, Started, WaitingCall};
+use crate::task::grace::{GraceAnswer, GracePeriod, WaitingCall};
 use crate::tool::argument::Arguments;
 use crate::tool::caller::Caller;
 use crate::tool::invocation::Invocation;
@@ -247,7 +247,7 @@ impl Execution {
             Ended::Outcome(Outcome::Suspended(suspension)) => {
                 return self.answer_with_questions(&suspension, call, report).await;
             }
-            Ended::Outcome(Outcome::Completed(result)) => Ok(Started::Result(result)),
+            Ended::Outcome(Outcome::Completed(result)) => Ok(GraceAnswer::Result(result)),
             Ended::Outcome(Outcome::Failed { error, .. }) => Err(*error),
             // Only a task is put away.
             Ended::Outcome(Outcome::Asleep(..)) | Ended::Cancelled | Ended::Stopped => {
