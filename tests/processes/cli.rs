@@ -5,6 +5,6 @@ mod content;
 mod exits;
 mod harness;
 mod hostile;
-mod kept;
 mod scripts;
+mod task_file;
 mod terminal;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args;
 use crate::arguments::{self, parse};
-use crate::outcome::Stop;
+use crate::outcome::CommandError;
 use crate::schema::{Check, fields};
 
 /// The content of `--answers`: a JSON object.
@@ -67,7 +67,7 @@ impl Given {
 }
 
 impl Answers {
-    pub(crate) fn read(args: &args::Answers) -> Result<Self, Stop> {
+    pub(crate) fn read(args: &args::Answers) -> Result<Self, CommandError> {
         let Some(file) = &args.file else {
             return Ok(Self::default());
         };
@@ -75,7 +75,7 @@ impl Answers {
         let text = match name.as_str() {
             "-" | "@-" => arguments::read_stdin()?,
             _ => std::fs::read_to_string(file)
-                .map_err(|error| Stop::local(format!("the answers in {name} cannot be read: {error}")))?,
+                .map_err(|error| CommandError::local(format!("the answers in {name} cannot be read: {error}")))?,
         };
         let members = parse(&name, &text)?;
         let name = match name.as_str() {
@@ -97,7 +97,7 @@ impl Answers {
 
     /// Why a question is not answered by the file: what it has nothing for, and what it has that answered nothing. Nothing
     /// if there is no file. `schema` is that of the question's form.
-    pub(crate) fn lack(&self, key: &str, schema: Option<&Map<String, Value>>) -> Option<String> {
+    pub(crate) fn why_missing(&self, key: &str, schema: Option<&Map<String, Value>>) -> Option<String> {
         let given = self.given.as_ref()?;
         let fields = schema.map_or_else(Vec::new, |schema| fields(&Value::Object(schema.clone())));
         // What a form can do without is asked for only where nothing else is.
@@ -231,7 +231,7 @@ mod tests {
             "properties": {"publish": {"type": "boolean"}, "why": {"type": "string"}},
             "required": ["publish"],
         });
-        let lack = |given: Value| Answers::of(given).lack("q1", schema.as_object()).unwrap();
+        let lack = |given: Value| Answers::of(given).why_missing("q1", schema.as_object()).unwrap();
         let nothing = "answers.json has nothing for publish, nor for the question \"q1\"";
         assert_eq!(lack(json!({})), nothing);
         assert_eq!(
@@ -245,13 +245,17 @@ mod tests {
         let answers = Answers::of(json!({"pgae": true, "q1": {"publish": true}}));
         answers.form("q1", schema.as_object().unwrap()).unwrap().unwrap();
         assert_eq!(
-            answers.lack("page", None).unwrap(),
+            answers.why_missing("page", None).unwrap(),
             "answers.json has nothing for the question \"page\". Not used so far: pgae"
         );
         let odd = Answers::of(json!({"page": "yes"}));
         assert_eq!(odd.url("page"), None);
-        assert!(odd.lack("page", None).unwrap().ends_with(". Not used so far: page"));
-        assert_eq!(Answers::default().lack("q1", None), None);
+        assert!(
+            odd.why_missing("page", None)
+                .unwrap()
+                .ends_with(". Not used so far: page")
+        );
+        assert_eq!(Answers::default().why_missing("q1", None), None);
     }
 
     #[test]

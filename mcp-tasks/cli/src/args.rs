@@ -91,14 +91,14 @@ pub(crate) enum Command {
     },
     /// Answer a question of a task, and do not wait for its result
     Answer(Answer),
-    /// Call a task off
+    /// Cancel a task
     Cancel {
         #[command(flatten)]
         target: Target,
     },
     /// List the tasks that are kept
     List,
-    /// Keep tasks no longer. The servers' side of them is left alone
+    /// Remove tasks from those that are kept. On their servers they go on
     Forget {
         /// The tasks
         #[arg(value_name = "TASK", required_unless_present = "past_due")]

@@ -6,7 +6,7 @@ use std::io::Read;
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
-use crate::outcome::Stop;
+use crate::outcome::CommandError;
 use crate::schema::{Check, Field, fields};
 
 /// Makes the arguments of a tool from the command line.
@@ -14,7 +14,7 @@ pub(crate) fn of_tool(
     tool: &Tool,
     given: Map<String, Value>,
     typed: &[(String, String)],
-) -> Result<Map<String, Value>, Stop> {
+) -> Result<Map<String, Value>, CommandError> {
     let schema = Value::Object((*tool.input_schema).clone());
     object(&schema, given, typed).map_err(|problems| {
         let name = &tool.name;
@@ -26,7 +26,7 @@ pub(crate) fn of_tool(
             true => "It takes none.".to_owned(),
             false => format!("It takes:\n{}", taken.join("\n")),
         };
-        Stop::usage(format!(
+        CommandError::usage(format!(
             "these arguments do not fit the tool {name}, and nothing was sent:\n  {}\n{taken}",
             problems.join("\n  ")
         ))
@@ -95,14 +95,14 @@ pub(crate) fn described(field: &Field) -> String {
 }
 
 /// A JSON object from the command line, a file, or standard input.
-pub(crate) fn json(text: &str) -> Result<Map<String, Value>, Stop> {
+pub(crate) fn json(text: &str) -> Result<Map<String, Value>, CommandError> {
     let (from, text) = match text.strip_prefix('@') {
         Some("-") => ("standard input".to_owned(), read_stdin()?),
         Some(file) => {
             let text = std::fs::read_to_string(file);
             (
                 file.to_owned(),
-                text.map_err(|error| Stop::local(format!("{file} cannot be read: {error}")))?,
+                text.map_err(|error| CommandError::local(format!("{file} cannot be read: {error}")))?,
             )
         }
         None => ("--json".to_owned(), text.to_owned()),
@@ -110,20 +110,20 @@ pub(crate) fn json(text: &str) -> Result<Map<String, Value>, Stop> {
     parse(&from, &text)
 }
 
-pub(crate) fn read_stdin() -> Result<String, Stop> {
+pub(crate) fn read_stdin() -> Result<String, CommandError> {
     let mut text = String::new();
     let read = std::io::stdin().lock().read_to_string(&mut text);
-    read.map_err(|error| Stop::local(format!("standard input cannot be read: {error}")))?;
+    read.map_err(|error| CommandError::local(format!("standard input cannot be read: {error}")))?;
     Ok(text)
 }
 
-pub(crate) fn parse(from: &str, text: &str) -> Result<Map<String, Value>, Stop> {
+pub(crate) fn parse(from: &str, text: &str) -> Result<Map<String, Value>, CommandError> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Stop::usage(format!(
+        Ok(_) => Err(CommandError::usage(format!(
             "{from} has JSON that is no object, such as {{\"name\": \"value\"}}"
         ))),
-        Err(error) => Err(Stop::usage(format!("{from} has no JSON object: {error}"))),
+        Err(error) => Err(CommandError::usage(format!("{from} has no JSON object: {error}"))),
     }
 }
 

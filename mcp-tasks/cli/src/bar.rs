@@ -70,7 +70,7 @@ impl Bar {
     }
 
     /// A line above the bar.
-    pub(crate) fn aside(&self, words: &str) {
+    pub(crate) fn print_above(&self, words: &str) {
         let write = || {
             let _ = writeln!(std::io::stderr().lock(), "{words}");
         };

@@ -2,24 +2,26 @@
 
 mod answer;
 mod call;
+mod cancel;
 mod follow;
+mod get;
 mod list;
-mod look;
+
 mod session;
 mod tools;
 
 use self::session::Context;
 use crate::args::{Arguments, Command};
 use crate::interrupt::Interrupts;
-use crate::kept::Kept;
-use crate::outcome::{Report, Stop};
+use crate::outcome::{CommandError, Report};
 use crate::screen::Screen;
+use crate::task_file::TaskFile;
 
 /// Runs a command to its end.
-pub(crate) async fn run(arguments: Arguments, screen: &Screen) -> Result<Report, Stop> {
+pub(crate) async fn run(arguments: Arguments, screen: &Screen) -> Result<Report, CommandError> {
     let mut context = Context {
         screen: screen.clone(),
-        kept: Kept::at(arguments.global.state),
+        task_file: TaskFile::at(arguments.global.state),
         interrupts: Interrupts::new(),
         envs: arguments.global.envs,
     };
@@ -28,9 +30,9 @@ pub(crate) async fn run(arguments: Arguments, screen: &Screen) -> Result<Report,
         Command::Call(call) => call::run(&mut context, call).await,
         Command::Resume { target, answers } => follow::resume(&mut context, &target, &answers).await,
         Command::Watch { target } => follow::watch(&mut context, &target).await,
-        Command::Get { target } => look::get(&mut context, &target).await,
+        Command::Get { target } => get::get(&mut context, &target).await,
         Command::Answer(answer) => answer::run(&mut context, &answer).await,
-        Command::Cancel { target } => look::cancel(&mut context, &target).await,
+        Command::Cancel { target } => cancel::cancel(&mut context, &target).await,
         Command::List => list::list(&context),
         Command::Forget { tasks, past_due } => list::forget(&context, &tasks, past_due),
     }

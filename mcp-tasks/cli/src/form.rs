@@ -12,7 +12,7 @@ use crate::text;
 
 /// What came of asking.
 #[derive(Debug)]
-pub(crate) enum Asked<T> {
+pub(crate) enum Reply<T> {
     Accept(T),
     Decline,
     /// Dismissed without a choice.
@@ -27,14 +27,14 @@ pub(crate) enum Asked<T> {
 
 /// What Escape offers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Other {
+enum OtherChoice {
     Continue,
     Decline,
     Dismiss,
     Later,
 }
 
-impl fmt::Display for Other {
+impl fmt::Display for OtherChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Continue => "Answer it after all",
@@ -46,40 +46,45 @@ impl fmt::Display for Other {
 }
 
 /// What a prompt without an answer means.
-fn given_up<T>(error: InquireError) -> Asked<T> {
+fn reply_without_answer<T>(error: InquireError) -> Reply<T> {
     match error {
-        InquireError::OperationInterrupted => Asked::Interrupted,
+        InquireError::OperationInterrupted => Reply::Interrupted,
         // Escape in the menu of last resort: nothing is decided.
-        InquireError::OperationCanceled => Asked::Later,
-        other => Asked::Broken(other.to_string()),
+        InquireError::OperationCanceled => Reply::Later,
+        other => Reply::Broken(other.to_string()),
     }
 }
 
 /// The ways out of a question; nothing if it is to be answered after all.
-fn other_choices<T>() -> Option<Asked<T>> {
-    let others = vec![Other::Continue, Other::Decline, Other::Dismiss, Other::Later];
+fn other_choices<T>() -> Option<Reply<T>> {
+    let others = vec![
+        OtherChoice::Continue,
+        OtherChoice::Decline,
+        OtherChoice::Dismiss,
+        OtherChoice::Later,
+    ];
     match Select::new("This question:", others).without_filtering().prompt() {
-        Ok(Other::Continue) => None,
-        Ok(Other::Decline) => Some(Asked::Decline),
-        Ok(Other::Dismiss) => Some(Asked::Cancel),
-        Ok(Other::Later) => Some(Asked::Later),
-        Err(error) => Some(given_up(error)),
+        Ok(OtherChoice::Continue) => None,
+        Ok(OtherChoice::Decline) => Some(Reply::Decline),
+        Ok(OtherChoice::Dismiss) => Some(Reply::Cancel),
+        Ok(OtherChoice::Later) => Some(Reply::Later),
+        Err(error) => Some(reply_without_answer(error)),
     }
 }
 
 /// Fills in a form, field by field.
-pub(crate) fn ask_form(schema: &Map<String, Value>) -> Asked<Map<String, Value>> {
+pub(crate) fn ask_form(schema: &Map<String, Value>) -> Reply<Map<String, Value>> {
     let fields = fields(&Value::Object(schema.clone()));
     let mut content = Map::new();
     if fields.is_empty() {
         // A question without fields asks for consent.
         return match ask_consent("Agree") {
-            Asked::Accept(()) => Asked::Accept(content),
-            Asked::Decline => Asked::Decline,
-            Asked::Cancel => Asked::Cancel,
-            Asked::Later => Asked::Later,
-            Asked::Interrupted => Asked::Interrupted,
-            Asked::Broken(why) => Asked::Broken(why),
+            Reply::Accept(()) => Reply::Accept(content),
+            Reply::Decline => Reply::Decline,
+            Reply::Cancel => Reply::Cancel,
+            Reply::Later => Reply::Later,
+            Reply::Interrupted => Reply::Interrupted,
+            Reply::Broken(why) => Reply::Broken(why),
         };
     }
     for field in &fields {
@@ -91,26 +96,26 @@ pub(crate) fn ask_form(schema: &Map<String, Value>) -> Asked<Map<String, Value>>
                     None => continue,
                     Some(asked) => return asked,
                 },
-                Err(error) => return given_up(error),
+                Err(error) => return reply_without_answer(error),
             }
             break;
         }
     }
-    Asked::Accept(content)
+    Reply::Accept(content)
 }
 
 /// Asks for consent alone.
-pub(crate) fn ask_consent(agree: &str) -> Asked<()> {
-    let decline = Other::Decline.to_string();
-    let dismiss = Other::Dismiss.to_string();
-    let later = Other::Later.to_string();
+pub(crate) fn ask_consent(agree: &str) -> Reply<()> {
+    let decline = OtherChoice::Decline.to_string();
+    let dismiss = OtherChoice::Dismiss.to_string();
+    let later = OtherChoice::Later.to_string();
     let choices = vec![agree, &decline, &dismiss, &later];
     match Select::new("Your answer:", choices).without_filtering().raw_prompt() {
-        Ok(ListOption { index: 0, .. }) => Asked::Accept(()),
-        Ok(ListOption { index: 1, .. }) => Asked::Decline,
-        Ok(ListOption { index: 2, .. }) => Asked::Cancel,
-        Ok(_) => Asked::Later,
-        Err(error) => given_up(error),
+        Ok(ListOption { index: 0, .. }) => Reply::Accept(()),
+        Ok(ListOption { index: 1, .. }) => Reply::Decline,
+        Ok(ListOption { index: 2, .. }) => Reply::Cancel,
+        Ok(_) => Reply::Later,
+        Err(error) => reply_without_answer(error),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use tokio::sync::mpsc;
 
-use crate::outcome::{Outcome, Stop};
+use crate::outcome::{CommandError, Outcome};
 
 /// Why the program is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     /// Ctrl-C. A second one means more.
     Key,
-    /// SIGTERM or SIGHUP: nobody is there to press a key again.
+    /// SIGTERM or SIGHUP: no user is there to press a key again.
     Terminate,
 }
 
@@ -59,10 +59,10 @@ impl Interrupts {
     }
 
     /// The future's outcome, unless it is interrupted, which drops it.
-    pub(crate) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Stop> {
+    pub(crate) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Result<T, CommandError> {
         tokio::select! {
             outcome = future => Ok(outcome),
-            _ = self.next() => Err(Stop::new(Outcome::Detached, "interrupted")),
+            _ = self.next() => Err(CommandError::new(Outcome::Detached, "interrupted")),
         }
     }
 }

@@ -12,12 +12,12 @@ mod commands;
 mod content;
 mod form;
 mod interrupt;
-mod kept;
 mod outcome;
 mod prompt;
 mod schema;
 mod screen;
 mod server;
+mod task_file;
 mod text;
 
 use std::process::ExitCode;
@@ -46,7 +46,9 @@ fn run(arguments: Arguments, screen: &Screen) -> u8 {
             runtime.shutdown_background();
             ended
         }
-        Err(error) => Err(outcome::Stop::local(format!("the program cannot start: {error}"))),
+        Err(error) => Err(outcome::CommandError::local(format!(
+            "the program cannot start: {error}"
+        ))),
     };
     screen.clear();
     // A question may still be open on another thread, with the terminal in its hands.
@@ -59,7 +61,7 @@ fn run(arguments: Arguments, screen: &Screen) -> u8 {
     };
     match written {
         Ok(()) => code,
-        // Whoever reads has read enough, as with `| head`.
+        // The reader has read enough, as with `| head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => code,
         Err(error) => {
             screen.note(&format!("the output cannot be written: {error}"));

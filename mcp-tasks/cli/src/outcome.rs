@@ -167,9 +167,9 @@ impl Report {
 
 /// A command that came to its end early.
 #[derive(Debug)]
-pub(crate) struct Stop(Box<Report>);
+pub(crate) struct CommandError(Box<Report>);
 
-impl Stop {
+impl CommandError {
     pub(crate) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
         Self(Box::new(Report::new(outcome).note(message)))
     }
@@ -192,13 +192,13 @@ impl Stop {
     }
 }
 
-impl From<Stop> for Report {
-    fn from(stop: Stop) -> Self {
+impl From<CommandError> for Report {
+    fn from(stop: CommandError) -> Self {
         *stop.0
     }
 }
 
-impl From<ClientError> for Stop {
+impl From<ClientError> for CommandError {
     fn from(error: ClientError) -> Self {
         let outcome = match &error {
             ClientError::UnknownTask(_) => Outcome::Unknown,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::answers::Answers;
-use crate::form::{Asked, ask_consent, ask_form};
+use crate::form::{Reply, ask_consent, ask_form};
 use crate::interrupt::Interrupt;
 use crate::screen::Screen;
 use crate::text;
@@ -41,14 +41,14 @@ pub(crate) struct Prompt {
 }
 
 /// A question that is being asked. When it is dropped, the user is told that it is not open any more.
-struct Open<'a> {
+struct OpenQuestion<'a> {
     screen: &'a Screen,
-    armed: bool,
+    is_open: bool,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        if self.armed {
+        if self.is_open {
             let words = "\nThis question is not open any more, and what you type is not sent. Press Esc.";
             self.screen.note(words);
         }
@@ -70,7 +70,7 @@ impl Prompt {
         &self,
         intro: &str,
         lack: Option<String>,
-        ask: impl FnOnce() -> Asked<T> + Send + 'static,
+        ask: impl FnOnce() -> Reply<T> + Send + 'static,
     ) -> Result<Elicited<T>, InputError> {
         if !Screen::has_user() {
             return Err(match lack {
@@ -83,9 +83,9 @@ impl Prompt {
         let turn = self.terminal.clone().lock_owned().await;
         self.screen.pause();
         self.screen.note(intro);
-        let mut open = Open {
+        let mut open = OpenQuestion {
             screen: &self.screen,
-            armed: true,
+            is_open: true,
         };
         let (sender, asked) = oneshot::channel();
         let screen = self.screen.clone();
@@ -95,22 +95,22 @@ impl Prompt {
             OPEN.store(false, Ordering::SeqCst);
             screen.unpause();
             drop(turn);
-            // Nobody waits for an answer to a question that is not open any more.
+            // A question that is not open any more needs no answer.
             let _ = sender.send(asked);
         });
         let asked = asked.await;
-        open.armed = false;
+        open.is_open = false;
         match asked {
-            Ok(Asked::Accept(content)) => Ok(Elicited::Accept(content)),
-            Ok(Asked::Decline) => Ok(Elicited::Decline),
-            Ok(Asked::Cancel) => Ok(Elicited::Cancel),
-            Ok(Asked::Later) => Err(InputError::later("it was left open")),
-            Ok(Asked::Interrupted) => {
-                // The terminal was raw, so the key raised no signal. Whoever waits for this stops waiting.
+            Ok(Reply::Accept(content)) => Ok(Elicited::Accept(content)),
+            Ok(Reply::Decline) => Ok(Elicited::Decline),
+            Ok(Reply::Cancel) => Ok(Elicited::Cancel),
+            Ok(Reply::Later) => Err(InputError::later("it was left open")),
+            Ok(Reply::Interrupted) => {
+                // The terminal was raw, so the key raised no signal. The receiver of the interrupt stops the wait.
                 let _ = self.interrupts.send(Interrupt::Key);
                 std::future::pending().await
             }
-            Ok(Asked::Broken(why)) => Err(InputError::later(format!("the terminal cannot be used: {why}"))),
+            Ok(Reply::Broken(why)) => Err(InputError::later(format!("the terminal cannot be used: {why}"))),
             Err(_) => Err(InputError::later("the question could not be shown")),
         }
     }
@@ -125,7 +125,7 @@ impl Prompt {
         if let Some(answer) = self.answers.form(key, &schema).map_err(InputError::later)? {
             return Ok(answer);
         }
-        let lack = self.answers.lack(key, Some(&schema));
+        let lack = self.answers.why_missing(key, Some(&schema));
         self.ask(&intro(message), lack, move || ask_form(&schema)).await
     }
 
@@ -139,7 +139,7 @@ impl Prompt {
             intro(message),
             text::line(url)
         );
-        let lack = self.answers.lack(key, None);
+        let lack = self.answers.why_missing(key, None);
         self.ask(&intro, lack, || ask_consent("I have opened it")).await
     }
 }
@@ -170,11 +170,11 @@ impl InputHandler for Prompt {
     }
 }
 
-/// Shows what a task asks, and leaves the answer to others.
+/// Has the questions of a task shown, and leaves the answers to another run of the program.
 #[derive(Debug)]
-pub(crate) struct Onlooker;
+pub(crate) struct Unattended;
 
-impl InputHandler for Onlooker {
+impl InputHandler for Unattended {
     fn kinds(&self) -> Vec<InputKind> {
         vec![InputKind::Form, InputKind::Url, InputKind::Sampling, InputKind::Roots]
     }

@@ -190,7 +190,7 @@ impl Field {
         expected(&self.schema)
     }
 
-    /// Reads what somebody typed.
+    /// Reads what the user typed.
     pub(crate) fn read(&self, typed: &str) -> Result<Value, String> {
         let value = read(&self.schema, typed).ok_or_else(|| format!("{} is expected", self.expected()))?;
         match self.problems(&value).as_slice() {

@@ -26,7 +26,7 @@ impl Screen {
         }
     }
 
-    /// Whether there is somebody to ask.
+    /// Whether there is a user to ask.
     pub(crate) fn has_user() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
@@ -58,7 +58,7 @@ impl Screen {
 
     /// A line on standard error, whatever is wanted otherwise.
     pub(crate) fn note(&self, words: &str) {
-        self.bar().aside(&text::block(words));
+        self.bar().print_above(&text::block(words));
     }
 
     /// A line on standard error that one can do without.

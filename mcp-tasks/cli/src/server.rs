@@ -8,7 +8,7 @@ use tokio::process::Command;
 use tokio::sync::oneshot;
 use url::Url;
 
-use crate::outcome::Stop;
+use crate::outcome::CommandError;
 use crate::screen::Screen;
 use mcp_tasks::client::{ClientError, TaskClient, TaskClientBuilder};
 
@@ -19,17 +19,17 @@ const TOKEN: &str = "MCP_TASKS_TOKEN";
 const TRANSPORT: &str = "MCP_TASKS_TRANSPORT";
 
 /// How long a server that is started may take to answer for the first time: some are fetched before.
-const LONGEST_START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long nothing is said meanwhile: most servers that are there already have answered by then.
-const QUICK_START: Duration = Duration::from_secs(5);
+const START_HINT_AFTER: Duration = Duration::from_secs(5);
 
-/// Lines of a server's log are cut here: nobody reads longer ones, and a server may write without an end.
-const LONGEST_LINE: u64 = 8 * 1024;
+/// Lines of a server's log are cut here: no one line says more, and a server may write without an end.
+const MAX_LOG_LINE: u64 = 8 * 1024;
 
 /// How long the log of a server that did not start is waited for: it is in the pipe already, unless something that the server
 /// started keeps the pipe open.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server, as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +43,12 @@ pub(crate) enum Server {
 }
 
 impl Server {
-    pub(crate) fn parse(text: &str) -> Result<Self, Stop> {
+    pub(crate) fn parse(text: &str) -> Result<Self, CommandError> {
         if let Some(line) = text.strip_prefix("stdio:") {
             let words = shlex::split(line)
-                .ok_or_else(|| Stop::usage(format!("the quotes in the command {line:?} do not match")))?;
+                .ok_or_else(|| CommandError::usage(format!("the quotes in the command {line:?} do not match")))?;
             if words.is_empty() {
-                return Err(Stop::usage("there is no command after stdio:"));
+                return Err(CommandError::usage("there is no command after stdio:"));
             }
             return Ok(Self::Command {
                 line: line.trim().to_owned(),
@@ -60,21 +60,21 @@ impl Server {
             // The text is not repeated: it may have a secret in it.
             Some("http" | "https") => Url::parse(text)
                 .map(Self::Http)
-                .map_err(|error| Stop::usage(format!("the URL of the server is not valid: {error}"))),
+                .map_err(|error| CommandError::usage(format!("the URL of the server is not valid: {error}"))),
             // What is no URL may be a token that was pasted in the wrong place, so it is not repeated.
-            _ => Err(Stop::usage(
+            _ => Err(CommandError::usage(
                 "a server is a URL (http://127.0.0.1:8080/mcp) or a command (\"stdio:npx -y some-server\")",
             )),
         }
     }
 
-    /// The server as it may be kept, and whether it is whole: secrets in a URL are left out.
-    pub(crate) fn kept(&self) -> (String, bool) {
+    /// The server as it may be saved, and whether it is whole: secrets in a URL are left out.
+    pub(crate) fn to_saved(&self) -> (String, bool) {
         match self {
             Self::Http(url) => {
-                let kept = without_secrets(url.clone());
-                let whole = kept == *url;
-                (kept.into(), whole)
+                let safe = without_secrets(url.clone());
+                let whole = safe == *url;
+                (safe.into(), whole)
             }
             Self::Command { line, .. } => (format!("stdio:{line}"), true),
         }
@@ -91,7 +91,7 @@ impl Server {
         builder: TaskClientBuilder,
         envs: &[(String, String)],
         screen: &Screen,
-    ) -> Result<TaskClient, Stop> {
+    ) -> Result<TaskClient, CommandError> {
         let builder = builder.name("mcp-tasks", env!("CARGO_PKG_VERSION"));
         let client = match self {
             Self::Http(url) => {
@@ -105,17 +105,17 @@ impl Server {
                 let mut command = Command::new(&words[0]);
                 // The token is for servers that are reached over a network.
                 command.args(&words[1..]).env_remove(TOKEN).envs(envs.iter().cloned());
-                // Ctrl-C is for this program alone: a server that it reached would end before its task is called off.
+                // Ctrl-C is for this program alone: a server that it reached would end before its task is cancelled.
                 #[cfg(unix)]
                 command.process_group(0);
                 let (writer, read) = log(screen)?;
                 command.stderr(writer);
-                let mut connecting = pin!(builder.connect_timeout(LONGEST_START).connect_command(command));
-                let connected = match tokio::time::timeout(QUICK_START, connecting.as_mut()).await {
+                let mut connecting = pin!(builder.connect_timeout(START_TIMEOUT).connect_command(command));
+                let connected = match tokio::time::timeout(START_HINT_AFTER, connecting.as_mut()).await {
                     Ok(connected) => connected,
                     Err(_) => {
                         screen.hint(&format!(
-                            "no MCP message has come from the server's standard output yet; it has {LONGEST_START:?} to start"
+                            "no MCP message has come from the server's standard output yet; it has {START_TIMEOUT:?} to start"
                         ));
                         if let Some(hint) = transport_hint(envs) {
                             screen.hint(hint);
@@ -127,11 +127,11 @@ impl Server {
                     Ok(client) => client,
                     Err(error) => {
                         // A server that did not start has said why, and that comes before the words for it here.
-                        let _ = tokio::time::timeout(LAST_WORDS, read).await;
+                        let _ = tokio::time::timeout(LOG_TIMEOUT, read).await;
                         let is_silent =
                             matches!(&error, ClientError::Transport { source, .. } if source.is_silent_child);
                         let hint = transport_hint(envs).filter(|_| is_silent);
-                        let stop = Stop::from(error);
+                        let stop = CommandError::from(error);
                         return Err(match hint {
                             Some(hint) => stop.with(|report| report.note(hint)),
                             None => stop,
@@ -159,26 +159,26 @@ fn transport_hint(envs: &[(String, String)]) -> Option<&'static str> {
     (!is_set).then_some("A server made with mcp-tasks speaks MCP there with -e MCP_TASKS_TRANSPORT=stdio")
 }
 
-fn token() -> Result<Option<String>, Stop> {
+fn token() -> Result<Option<String>, CommandError> {
     let Ok(token) = std::env::var(TOKEN) else {
         return match std::env::var_os(TOKEN) {
-            Some(_) => Err(Stop::usage(format!("{TOKEN} is no text"))),
+            Some(_) => Err(CommandError::usage(format!("{TOKEN} is no text"))),
             None => Ok(None),
         };
     };
     // Files that tokens come from end with a line end.
     let token = token.trim();
     if !token.chars().all(|c| c.is_ascii_graphic()) {
-        return Err(Stop::usage(format!("{TOKEN} has characters that no token has")));
+        return Err(CommandError::usage(format!("{TOKEN} has characters that no token has")));
     }
     Ok((!token.is_empty()).then(|| token.to_owned()))
 }
 
 /// Where a child writes its log: through here, since it may write anything. What comes with it resolves, by an error, once
 /// all of it is on the screen.
-fn log(screen: &Screen) -> Result<(std::io::PipeWriter, oneshot::Receiver<()>), Stop> {
+fn log(screen: &Screen) -> Result<(std::io::PipeWriter, oneshot::Receiver<()>), CommandError> {
     let (reader, writer) =
-        std::io::pipe().map_err(|error| Stop::local(format!("the server's log has no way here: {error}")))?;
+        std::io::pipe().map_err(|error| CommandError::local(format!("the server's log has no way here: {error}")))?;
     let screen = screen.clone();
     let (all_read, read) = oneshot::channel();
     std::thread::spawn(move || {
@@ -187,7 +187,7 @@ fn log(screen: &Screen) -> Result<(std::io::PipeWriter, oneshot::Receiver<()>), 
         let mut line = Vec::new();
         loop {
             line.clear();
-            match reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            match reader.by_ref().take(MAX_LOG_LINE).read_until(b'\n', &mut line) {
                 Ok(0) | Err(_) => return,
                 Ok(_) => {
                     let line = String::from_utf8_lossy(&line);
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// A server that serves HTTP, because nobody told it otherwise, keeps nobody waiting for ever.
+    /// A server that serves HTTP, for lack of another setting, does not keep the user waiting for ever.
     #[cfg(unix)]
     #[tokio::test(start_paused = true)]
     async fn a_server_that_says_nothing_is_given_up_with_words_for_what_to_do() {
@@ -239,7 +239,7 @@ mod tests {
             let server = Server::parse("stdio:sleep 1000").unwrap();
             let began = tokio::time::Instant::now();
             let stop = server.connect(TaskClient::builder(), envs, &screen).await.unwrap_err();
-            assert!(began.elapsed() >= LONGEST_START, "{:?}", began.elapsed());
+            assert!(began.elapsed() >= START_TIMEOUT, "{:?}", began.elapsed());
             format!("{stop:?}")
         };
         let words = start(&[]).await;
@@ -255,9 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_a_url_is_not_kept() {
-        let kept = |url: &str| Server::parse(url).unwrap().kept();
-        assert_eq!(kept("http://h:1/mcp"), ("http://h:1/mcp".to_owned(), true));
-        assert_eq!(kept("http://u:p@h:1/mcp?key=k"), ("http://h:1/mcp".to_owned(), false));
+    fn a_secret_in_a_url_is_not_saved() {
+        let saved = |url: &str| Server::parse(url).unwrap().to_saved();
+        assert_eq!(saved("http://h:1/mcp"), ("http://h:1/mcp".to_owned(), true));
+        assert_eq!(saved("http://u:p@h:1/mcp?key=k"), ("http://h:1/mcp".to_owned(), false));
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Whether a terminal does something else with it than show it: control characters, C1 ones included; what turns the
 /// direction of text round; line ends that are no `\n`; what cannot be seen at all.
-fn acts(c: char) -> bool {
+fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
@@ -13,9 +13,9 @@ fn acts(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
 }
 
-/// The text with what [acts] made visible, as `\u{1b}`. Line ends and tabs stay.
+/// The text with what [is_unsafe] made visible, as `\u{1b}`. Line ends and tabs stay.
 pub(crate) fn block(text: &str) -> Cow<'_, str> {
-    let keeps = |c: char| matches!(c, '\n' | '\t') || !acts(c);
+    let keeps = |c: char| matches!(c, '\n' | '\t') || !is_unsafe(c);
     if text.chars().all(keeps) {
         return Cow::Borrowed(text);
     }
@@ -42,30 +42,30 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         None => line,
         Some(_) => {
-            let kept: String = line.chars().take(most.saturating_sub(1)).collect();
-            format!("{kept}…")
+            let start: String = line.chars().take(most.saturating_sub(1)).collect();
+            format!("{start}…")
         }
     }
 }
 
-/// JSON in which nothing [acts]; it reads as the same value.
+/// JSON in which nothing [is_unsafe]; it reads as the same value.
 pub(crate) fn json(value: &serde_json::Value) -> String {
-    inert(format!("{value:#}"))
+    escaped(format!("{value:#}"))
 }
 
 /// [`json`] on one line.
 pub(crate) fn json_line(value: &serde_json::Value) -> String {
-    inert(value.to_string())
+    escaped(value.to_string())
 }
 
-fn inert(text: String) -> String {
-    if text.chars().all(|c| c == '\n' || !acts(c)) {
+fn escaped(text: String) -> String {
+    if text.chars().all(|c| c == '\n' || !is_unsafe(c)) {
         return text;
     }
     let mut clean = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        // Outside strings there is nothing that acts but line ends, and inside there are none.
-        if c == '\n' || !acts(c) {
+        // Outside strings there is nothing that is_unsafe but line ends, and inside there are none.
+        if c == '\n' || !is_unsafe(c) {
             clean.push(c);
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
@@ -87,7 +87,7 @@ mod tests {
         for c in (0..=0x0010_FFFF).filter_map(char::from_u32) {
             let text = format!("a{c}b");
             for clean in [block(&text).into_owned(), line(&text), super::json(&json!(text))] {
-                let left = clean.chars().filter(|&c| acts(c)).collect::<String>();
+                let left = clean.chars().filter(|&c| is_unsafe(c)).collect::<String>();
                 assert!(matches!(left.as_str(), "" | "\n" | "\t"), "{c:?} in {clean:?}");
             }
         }

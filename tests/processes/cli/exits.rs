@@ -126,7 +126,7 @@ async fn a_task_that_somebody_cancels_is_cancelled() {
         .spawn()
         .unwrap();
     let id = until("the task is kept", async || {
-        Some(user.kept().await.first()?["taskId"].as_str()?.to_owned())
+        Some(user.saved_tasks().await.first()?["taskId"].as_str()?.to_owned())
     })
     .await;
     let cancelled = is(&user.run(&["cancel", &id, "-o", "json"]).await, 0, "success");
@@ -135,7 +135,7 @@ async fn a_task_that_somebody_cancels_is_cancelled() {
     assert_eq!(output.status.code(), Some(4));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["outcome"], "cancelled");
-    assert!(user.kept().await.is_empty());
+    assert!(user.saved_tasks().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,7 +148,7 @@ async fn a_task_that_is_past_its_time_has_expired() {
     let user = User::new();
     let ran = user.run(&["call", &script.listen().await, "t", "-o", "json"]).await;
     is(&ran, 6, "expired");
-    assert!(user.kept().await.is_empty());
+    assert!(user.saved_tasks().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,7 +280,7 @@ async fn a_program_that_is_asked_to_end_detaches() {
         (Some(130), &json!("detached"))
     );
     assert_eq!(document["resume"], "mcp-tasks resume t1");
-    assert_eq!(user.kept().await.len(), 1);
+    assert_eq!(user.saved_tasks().await.len(), 1);
 }
 
 /// A server that was started for a command hears that nothing more comes, however the command ends.

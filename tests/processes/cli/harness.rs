@@ -62,7 +62,7 @@ impl User {
     }
 
     /// The tasks that are kept, as `list` shows them.
-    pub(crate) async fn kept(&self) -> Vec<Value> {
+    pub(crate) async fn saved_tasks(&self) -> Vec<Value> {
         let listed = self.run(&["list", "-o", "json"]).await;
         listed.document()["tasks"].as_array().unwrap().clone()
     }

@@ -161,7 +161,7 @@ async fn a_task_is_answered_by_hand_and_resumed() {
     let resumed = user.run(&["resume", id]).await;
     assert_eq!((resumed.code, resumed.out.as_str()), (0, "yes declined\n"));
     // It is kept no longer, and is there all the same.
-    assert!(user.kept().await.is_empty());
+    assert!(user.saved_tasks().await.is_empty());
     let again = user.run(&["resume", id, "--server", server.url()]).await;
     assert_eq!(again.out, "yes declined\n");
     let late = user.run(&["answer", id, "--server", server.url(), "--decline"]).await;

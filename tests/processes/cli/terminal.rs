@@ -21,7 +21,7 @@ async fn progress_is_shown_and_the_result_stays() {
     assert_eq!(terminal.exit().await, 0);
     terminal.sees("all of it").await;
     assert!(!terminal.shows("half of it"), "{}", terminal.screen());
-    assert!(user.kept().await.is_empty());
+    assert!(user.saved_tasks().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,7 +112,7 @@ async fn a_question_can_be_declined_dismissed_or_left_open() {
         assert_eq!(terminal.exit().await, code, "{}", terminal.screen());
         terminal.sees(outcome).await;
     }
-    assert_eq!(user.kept().await.len(), 1);
+    assert_eq!(user.saved_tasks().await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,7 +152,7 @@ async fn ctrl_c_detaches_and_resume_goes_on() {
     terminal.press(CTRL_C);
     terminal.sees("Ctrl-C again cancels the task").await;
     assert_eq!(terminal.exit().await, 130);
-    let kept = user.kept().await;
+    let kept = user.saved_tasks().await;
     let id = kept[0]["taskId"].as_str().unwrap();
     terminal.sees(&format!("mcp-tasks resume {id}")).await;
 
@@ -161,7 +161,7 @@ async fn ctrl_c_detaches_and_resume_goes_on() {
     open_gate(&beside(&server).await, "detach").await;
     assert_eq!(again.exit().await, 0);
     again.sees("all of it").await;
-    assert!(user.kept().await.is_empty());
+    assert!(user.saved_tasks().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,7 +173,7 @@ async fn ctrl_c_at_a_question_detaches_and_it_is_asked_again() {
     terminal.press(CTRL_C);
     assert_eq!(terminal.exit().await, 130, "{}", terminal.screen());
     assert!(!terminal.shows("not open any more"), "{}", terminal.screen());
-    let id = user.kept().await[0]["taskId"].as_str().unwrap().to_owned();
+    let id = user.saved_tasks().await[0]["taskId"].as_str().unwrap().to_owned();
 
     let mut again = user.open(&["resume", &id]);
     again.sees("confirm:").await;
@@ -193,7 +193,7 @@ async fn ctrl_c_twice_cancels_the_task() {
     terminal.press(CTRL_C);
     assert_eq!(terminal.exit().await, 4, "{}", terminal.screen());
     terminal.sees("was cancelled").await;
-    assert!(user.kept().await.is_empty());
+    assert!(user.saved_tasks().await.is_empty());
 }
 
 /// The key reaches the program and not the server that it started, which has to live for the task to be called off.
@@ -224,7 +224,7 @@ async fn a_question_that_was_answered_elsewhere_is_withdrawn() {
     let user = User::new();
     let mut terminal = user.open(&["call", server.url(), "ask"]);
     terminal.sees("confirm:").await;
-    let id = user.kept().await[0]["taskId"].as_str().unwrap().to_owned();
+    let id = user.saved_tasks().await[0]["taskId"].as_str().unwrap().to_owned();
     let answered = user.run(&["answer", &id, "-a", "confirm=true"]).await;
     assert_eq!(answered.code, 0);
     assert_eq!(terminal.exit().await, 0, "{}", terminal.screen());

@@ -2,21 +2,21 @@
 
 use serde_json::{Map, Value};
 
-use super::follow::stopped;
+use super::follow::command_error;
 use super::session::{Context, Session};
 use crate::answers::{Answers, to_response};
 use crate::args;
 use crate::arguments;
 use crate::content;
-use crate::outcome::{Outcome, Report, Stop};
-use crate::prompt::{Onlooker, Prompt};
+use crate::outcome::{CommandError, Outcome, Report};
+use crate::prompt::{Prompt, Unattended};
 use mcp_tasks::client::{Elicited, InputKind, InputRequest, SavedTask, TaskState};
 
-pub(super) async fn run(context: &mut Context, answer: &args::Answer) -> Result<Report, Stop> {
+pub(super) async fn run(context: &mut Context, answer: &args::Answer) -> Result<Report, CommandError> {
     let (server, task) = context.target(&answer.target)?;
     let given = answer.json.as_deref().map(arguments::json).transpose()?;
     let send = async |context: &mut Context, session: &Session| in_session(context, session, answer, task, given).await;
-    context.with_session(server, Onlooker, send).await
+    context.with_session(server, Unattended, send).await
 }
 
 async fn in_session(
@@ -25,15 +25,15 @@ async fn in_session(
     answer: &args::Answer,
     task: SavedTask,
     given: Option<Map<String, Value>>,
-) -> Result<Report, Stop> {
+) -> Result<Report, CommandError> {
     let mut handle = session.resume(task)?;
-    let looked = context.interrupts.or(handle.get()).await?;
-    let looked = looked.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
-    let asked = match &looked.state {
+    let shown = context.interrupts.or(handle.get()).await?;
+    let shown = shown.map_err(|error| command_error(error, &session.tracker, Some(handle.saved())))?;
+    let asked = match &shown.state {
         TaskState::InputRequired { requests, .. } => requests.as_slice(),
         state => {
             let message = format!("the task asks nothing: it is {}", state.status());
-            return Err(Stop::usage(message).with(|report| report.task(handle.saved())));
+            return Err(CommandError::usage(message).with(|report| report.task(handle.saved())));
         }
     };
     let request = chosen(asked, answer.key.as_deref())?;
@@ -41,8 +41,8 @@ async fn in_session(
     let key = request.key().to_owned();
     let sent = context.interrupts.or(handle.answer(&key, response)).await?;
     // That it was answered, and what has not arrived.
-    session.book.keep(handle.saved());
-    sent.map_err(|error| stopped(error, &session.book, Some(handle.saved())))?;
+    session.tracker.save(handle.saved());
+    sent.map_err(|error| command_error(error, &session.tracker, Some(handle.saved())))?;
     Ok(Report::new(Outcome::Success)
         .text(format!("answered {}", crate::text::line(&key)))
         .task(handle.saved())
@@ -50,16 +50,16 @@ async fn in_session(
 }
 
 /// The question that is meant.
-fn chosen<'r>(asked: &'r [InputRequest], key: Option<&str>) -> Result<&'r InputRequest, Stop> {
+fn chosen<'r>(asked: &'r [InputRequest], key: Option<&str>) -> Result<&'r InputRequest, CommandError> {
     let open = || asked.iter().map(content::question).collect::<Vec<_>>().join("\n");
     match (key, asked) {
         (Some(key), _) => asked
             .iter()
             .find(|request| request.key() == key)
-            .ok_or_else(|| Stop::usage(format!("the task does not ask {key:?}; it asks:\n{}", open()))),
+            .ok_or_else(|| CommandError::usage(format!("the task does not ask {key:?}; it asks:\n{}", open()))),
         (None, [one]) => Ok(one),
-        (None, []) => Err(Stop::usage("the task asks nothing at this moment; try again")),
-        (None, _) => Err(Stop::usage(format!(
+        (None, []) => Err(CommandError::usage("the task asks nothing at this moment; try again")),
+        (None, _) => Err(CommandError::usage(format!(
             "the task asks more than one question; say which, by --key:\n{}",
             open()
         ))),
@@ -72,7 +72,7 @@ async fn response(
     answer: &args::Answer,
     given: Option<Map<String, Value>>,
     request: &InputRequest,
-) -> Result<Value, Stop> {
+) -> Result<Value, CommandError> {
     if answer.decline {
         return Ok(to_response(Elicited::Decline));
     }
@@ -93,7 +93,7 @@ async fn response(
             if typed || answer.accept {
                 let content = arguments::object(&Value::Object(schema), given.unwrap_or_default(), &answer.args);
                 let content = content.map_err(|problems| {
-                    Stop::usage(format!(
+                    CommandError::usage(format!(
                         "the answer does not fit, and nothing was sent:\n  {}\n{}",
                         problems.join("\n  "),
                         content::question(request)
@@ -107,7 +107,7 @@ async fn response(
                 .await?
         }
         Some(InputKind::Url) if typed => {
-            return Err(Stop::usage(
+            return Err(CommandError::usage(
                 "the question is about a page, and has no fields; --accept, --decline or --dismiss",
             ));
         }
@@ -119,11 +119,11 @@ async fn response(
                 Ok(Elicited::Accept(())) => Ok(serde_json::json!({"action": "accept"})),
                 Ok(Elicited::Decline) => Ok(to_response(Elicited::Decline)),
                 Ok(Elicited::Cancel) => Ok(to_response(Elicited::Cancel)),
-                Err(error) => Err(Stop::new(Outcome::InputNeeded, error.to_string())),
+                Err(error) => Err(CommandError::new(Outcome::InputNeeded, error.to_string())),
             };
         }
         _ => {
-            return Err(Stop::new(
+            return Err(CommandError::new(
                 Outcome::InputNeeded,
                 format!("this program has no answer to it:\n{}", content::question(request)),
             ));
@@ -131,6 +131,6 @@ async fn response(
     };
     match asked {
         Ok(answer) => Ok(to_response(answer)),
-        Err(error) => Err(Stop::new(Outcome::InputNeeded, error.to_string())),
+        Err(error) => Err(CommandError::new(Outcome::InputNeeded, error.to_string())),
     }
 }

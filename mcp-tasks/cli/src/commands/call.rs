@@ -7,13 +7,13 @@ use super::follow;
 use super::session::{Context, Session};
 use crate::args;
 use crate::arguments;
-use crate::outcome::{Outcome, Report, Stop};
+use crate::outcome::{CommandError, Outcome, Report};
 use crate::prompt::Prompt;
 use crate::server::Server;
 use crate::text;
 use mcp_tasks::client::ToolCall;
 
-pub(super) async fn run(context: &mut Context, call: args::Call) -> Result<Report, Stop> {
+pub(super) async fn run(context: &mut Context, call: args::Call) -> Result<Report, CommandError> {
     let server = Server::parse(&call.server)?;
     let answers = Context::answers(&call.answers)?;
     let given = match &call.json {
@@ -32,7 +32,7 @@ async fn in_session(
     session: &Session,
     call: &args::Call,
     given: Map<String, Value>,
-) -> Result<Report, Stop> {
+) -> Result<Report, CommandError> {
     let tools = context.interrupts.or(session.client.tools()).await??;
     let tool = tools
         .iter()
@@ -41,33 +41,33 @@ async fn in_session(
     let arguments = arguments::of_tool(tool, given, &call.args)?;
 
     context.screen.progress(None, &format!("calling {}", tool.name));
-    // Dropped before it became a task, the call is called off.
+    // Dropped before it became a task, the call is cancelled.
     let called = context.interrupts.or(session.client.call(&call.tool, arguments)).await;
-    let called = called.map_err(|_| Stop::new(Outcome::Cancelled, "interrupted; the call was called off"));
+    let called = called.map_err(|_| CommandError::new(Outcome::Cancelled, "interrupted; the call was cancelled"));
     match called? {
         Ok(ToolCall::Immediate(result)) => Ok(follow::report(&result)),
         Ok(ToolCall::Deferred(handle)) if call.detach => {
             let task = handle.saved();
-            let resume = session.book.resume_command(task);
+            let resume = session.tracker.resume_command(task);
             let mut report = Report::new(Outcome::Success)
                 .text(task.id().as_str())
                 .task(task)
                 .member("status", "working")
                 .member("resume", resume.clone());
-            if session.book.server.is_child() {
+            if session.tracker.server.is_child() {
                 report = report.note("Its server ends with this command; what it does not store is lost.");
             }
             context.screen.hint(&format!("To go on with it: {resume}"));
             Ok(report)
         }
-        Ok(ToolCall::Deferred(handle)) => follow::to_the_end(context, session, handle, true).await,
-        Err(error) => Err(follow::stopped(error, &session.book, None)),
+        Ok(ToolCall::Deferred(handle)) => follow::follow(context, session, handle, true).await,
+        Err(error) => Err(follow::command_error(error, &session.tracker, None)),
     }
 }
 
-fn no_such_tool(name: &str, tools: &[Tool]) -> Stop {
+fn no_such_tool(name: &str, tools: &[Tool]) -> CommandError {
     let names: Vec<_> = tools.iter().map(|tool| text::line(&tool.name)).collect();
-    Stop::usage(match names.is_empty() {
+    CommandError::usage(match names.is_empty() {
         true => format!("the server has no tool {name:?}, nor any other"),
         false => format!("the server has no tool {name:?}; it has {}", names.join(", ")),
     })

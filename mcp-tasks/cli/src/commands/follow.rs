@@ -2,45 +2,49 @@
 
 use std::time::Duration;
 
-use super::session::{Book, Context, Session};
+use super::session::{Context, Session, TaskTracker};
 use crate::args::{self, Format, Target};
 use crate::content;
 use crate::interrupt::Interrupt;
-use crate::outcome::{Outcome, Report, Stop};
-use crate::prompt::{Onlooker, Prompt};
+use crate::outcome::{CommandError, Outcome, Report};
+use crate::prompt::{Prompt, Unattended};
 use mcp_tasks::client::{ClientError, SavedTask, TaskClient, TaskEvent, TaskHandle, TaskState, ToolResult};
 use serde_json::json;
 
 /// How long a second Ctrl-C is waited for: time enough to read what it would do.
-const SECOND_THOUGHT: Duration = Duration::from_secs(3);
+const SECOND_INTERRUPT_WAIT: Duration = Duration::from_secs(3);
 
-/// How long a task that was called off is waited for. Most end at once; some do not end at all.
-const LAST_WAIT: Duration = Duration::from_secs(10);
+/// How long the end of a task that was cancelled is waited for. Most end at once; some do not end at all.
+const CANCEL_WAIT: Duration = Duration::from_secs(10);
 
-pub(super) async fn resume(context: &mut Context, target: &Target, answers: &args::Answers) -> Result<Report, Stop> {
+pub(super) async fn resume(
+    context: &mut Context,
+    target: &Target,
+    answers: &args::Answers,
+) -> Result<Report, CommandError> {
     let (server, task) = context.target(target)?;
     let answers = Context::answers(answers)?;
     let prompt = Prompt::new(&context.screen, answers, context.interrupts.sender());
     let go_on = async |context: &mut Context, session: &Session| {
         let handle = session.resume(task)?;
-        session.book.keep(handle.saved());
+        session.tracker.save(handle.saved());
         context.screen.progress(None, "looking at the task");
-        to_the_end(context, session, handle, true).await
+        follow(context, session, handle, true).await
     };
     context.with_session(server, prompt, go_on).await
 }
 
-pub(super) async fn watch(context: &mut Context, target: &Target) -> Result<Report, Stop> {
+pub(super) async fn watch(context: &mut Context, target: &Target) -> Result<Report, CommandError> {
     let (server, task) = context.target(target)?;
     let look_on = async |context: &mut Context, session: &Session| {
         let session = Session {
             client: shown(session, context),
-            book: session.book.clone(),
+            tracker: session.tracker.clone(),
         };
         let handle = session.resume(task)?;
-        to_the_end(context, &session, handle, false).await
+        follow(context, &session, handle, false).await
     };
-    let report = context.with_session(server, Onlooker, look_on).await;
+    let report = context.with_session(server, Unattended, look_on).await;
     report
         .map(Report::in_one_line)
         .map_err(|stop| stop.with(Report::in_one_line))
@@ -72,33 +76,38 @@ fn shown(session: &Session, context: &Context) -> TaskClient {
     })
 }
 
-/// Waits for a task. `mine` says that Ctrl-C may call it off.
-pub(super) async fn to_the_end(
+/// Waits for a task. `may_cancel` says that Ctrl-C may cancel it.
+pub(super) async fn follow(
     context: &mut Context,
     session: &Session,
     mut handle: TaskHandle,
-    mine: bool,
-) -> Result<Report, Stop> {
+    may_cancel: bool,
+) -> Result<Report, CommandError> {
     let outcome = tokio::select! {
         outcome = handle.wait() => Ok(outcome),
         interrupt = context.interrupts.next() => Err(interrupt),
     };
     match outcome {
-        Ok(outcome) => ended(outcome, &session.book, handle.saved()),
+        Ok(outcome) => ended(outcome, &session.tracker, handle.saved()),
         Err(interrupt) => {
             context.screen.clear();
-            detach(context, session, handle, interrupt == Interrupt::Key && mine).await
+            detach(context, session, handle, interrupt == Interrupt::Key && may_cancel).await
         }
     }
 }
 
 /// After Ctrl-C: the task goes on, unless there is another.
-async fn detach(context: &mut Context, session: &Session, mut handle: TaskHandle, asks: bool) -> Result<Report, Stop> {
-    let book = &session.book;
-    let resume = book.resume_command(handle.saved());
+async fn detach(
+    context: &mut Context,
+    session: &Session,
+    mut handle: TaskHandle,
+    asks: bool,
+) -> Result<Report, CommandError> {
+    let tracker = &session.tracker;
+    let resume = tracker.resume_command(handle.saved());
     let detached = |handle: &TaskHandle, message: &str| {
         let mut report = Report::new(Outcome::Detached).note(message).task(handle.saved());
-        if book.server.is_child() {
+        if tracker.server.is_child() {
             report = report.note("Its server ends with this command; what it does not store is lost.");
         }
         report
@@ -111,17 +120,17 @@ async fn detach(context: &mut Context, session: &Session, mut handle: TaskHandle
     context
         .screen
         .note("Ctrl-C again cancels the task; otherwise it goes on.");
-    let again = tokio::time::timeout(SECOND_THOUGHT, context.interrupts.next()).await;
+    let again = tokio::time::timeout(SECOND_INTERRUPT_WAIT, context.interrupts.next()).await;
     if !matches!(again, Ok(Interrupt::Key)) {
         return Ok(detached(&handle, "detached: the task goes on"));
     }
     let id = handle.id();
     let ending = async {
         if let Err(error) = session.client.cancel(&id).await {
-            return Err(stopped(error, book, Some(handle.saved())));
+            return Err(command_error(error, tracker, Some(handle.saved())));
         }
-        match tokio::time::timeout(LAST_WAIT, handle.wait()).await {
-            Ok(outcome) => ended(outcome, book, handle.saved()),
+        match tokio::time::timeout(CANCEL_WAIT, handle.wait()).await {
+            Ok(outcome) => ended(outcome, tracker, handle.saved()),
             Err(_) => Ok(detached(
                 &handle,
                 "the server was asked to cancel the task, and it has not ended yet",
@@ -130,21 +139,25 @@ async fn detach(context: &mut Context, session: &Session, mut handle: TaskHandle
     };
     tokio::select! {
         report = ending => report,
-        _ = context.interrupts.next() => Err(Stop::new(
+        _ = context.interrupts.next() => Err(CommandError::new(
             Outcome::Detached,
-            "the server was asked to cancel the task; nobody waits for its end",
+            "the server was asked to cancel the task; its end is not waited for",
         )),
     }
 }
 
 /// What came of waiting.
-fn ended(outcome: Result<ToolResult, ClientError>, book: &Book, task: &SavedTask) -> Result<Report, Stop> {
+fn ended(
+    outcome: Result<ToolResult, ClientError>,
+    tracker: &TaskTracker,
+    task: &SavedTask,
+) -> Result<Report, CommandError> {
     match outcome {
         Ok(result) => {
-            book.forget(task);
+            tracker.remove(task);
             Ok(report(&result).task(task))
         }
-        Err(error) => Err(stopped(error, book, Some(task))),
+        Err(error) => Err(command_error(error, tracker, Some(task))),
     }
 }
 
@@ -164,21 +177,21 @@ pub(super) fn report(result: &ToolResult) -> Report {
 }
 
 /// An error, as a report: what is to be done, and whether the task is kept.
-pub(super) fn stopped(error: ClientError, book: &Book, task: Option<&SavedTask>) -> Stop {
+pub(super) fn command_error(error: ClientError, tracker: &TaskTracker, task: Option<&SavedTask>) -> CommandError {
     let questions = match &error {
         ClientError::InputNeeded(needed) => needed.requests.iter().map(content::question).collect(),
         _ => Vec::new(),
     };
-    let mut stop = Stop::from(error);
+    let mut stop = CommandError::from(error);
     for question in questions {
         stop = stop.with(|report| report.note(question));
     }
     let Some(task) = task else { return stop };
     match stop.outcome() {
-        Outcome::Failed | Outcome::Cancelled | Outcome::Expired => book.forget(task),
+        Outcome::Failed | Outcome::Cancelled | Outcome::Expired => tracker.remove(task),
         Outcome::InputNeeded | Outcome::Transport | Outcome::Protocol | Outcome::Refused => {
-            book.keep(task);
-            let resume = book.resume_command(task);
+            tracker.save(task);
+            let resume = tracker.resume_command(task);
             stop = stop.with(|report| {
                 report
                     .note(format!("The task goes on. To go on with it: {resume}"))

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::session::Context;
-use crate::kept::Entry;
-use crate::outcome::{Outcome, Report, Stop};
+use crate::outcome::{CommandError, Outcome, Report};
+use crate::task_file::Entry;
 use crate::text;
 use mcp_tasks::host::{Clock, SystemClock};
 
-pub(super) fn list(context: &Context) -> Result<Report, Stop> {
-    let tasks = context.kept()?.read()?;
+pub(super) fn list(context: &Context) -> Result<Report, CommandError> {
+    let tasks = context.task_file()?.read()?;
     let now = SystemClock::new().now();
     let lines: Vec<_> = tasks
         .iter()
@@ -42,19 +42,21 @@ pub(super) fn list(context: &Context) -> Result<Report, Stop> {
     })
 }
 
-pub(super) fn forget(context: &Context, ids: &[String], past_due: bool) -> Result<Report, Stop> {
-    let kept = context.kept()?;
+pub(super) fn forget(context: &Context, ids: &[String], past_due: bool) -> Result<Report, CommandError> {
+    let file = context.task_file()?;
     let now = SystemClock::new().now();
     let mut gone = Vec::new();
     for id in ids {
-        let entry = kept.find(id)?;
-        gone.push(entry.ok_or_else(|| Stop::usage(format!("the task {:?} is not kept", text::short(id, 200))))?);
+        let entry = file.find(id)?;
+        gone.push(
+            entry.ok_or_else(|| CommandError::usage(format!("the task {:?} is not kept", text::short(id, 200))))?,
+        );
     }
     if past_due {
-        gone.extend(kept.read()?.into_iter().filter(|entry| entry.task.is_past_due(now)));
+        gone.extend(file.read()?.into_iter().filter(|entry| entry.task.is_past_due(now)));
     }
     for entry in &gone {
-        kept.forget(entry)?;
+        file.remove(entry)?;
     }
     let ids: Vec<_> = gone.iter().map(|entry| text::line(&entry.id())).collect();
     Ok(Report::new(Outcome::Success)

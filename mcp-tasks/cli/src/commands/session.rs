@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::args::{self, Target};
 use crate::interrupt::Interrupts;
-use crate::kept::{Entry, Kept, Problem};
-use crate::outcome::{Report, Stop};
+use crate::outcome::{CommandError, Report};
 use crate::screen::Screen;
 use crate::server::Server;
+use crate::task_file::{Entry, TaskFile, TaskFileError};
 use crate::text;
 use mcp_tasks::client::{InputHandler, SavedTask, TaskClient, TaskEvent, TaskHandle, TaskState};
 
@@ -15,25 +15,27 @@ use mcp_tasks::client::{InputHandler, SavedTask, TaskClient, TaskEvent, TaskHand
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) screen: Screen,
-    pub(crate) kept: Result<Kept, Problem>,
+    pub(crate) task_file: Result<TaskFile, TaskFileError>,
     pub(crate) interrupts: Interrupts,
     pub(crate) envs: Vec<(String, String)>,
 }
 
 impl Context {
-    pub(super) fn kept(&self) -> Result<&Kept, Stop> {
-        self.kept.as_ref().map_err(|problem| Stop::local(problem.to_string()))
+    pub(super) fn task_file(&self) -> Result<&TaskFile, CommandError> {
+        self.task_file
+            .as_ref()
+            .map_err(|problem| CommandError::local(problem.to_string()))
     }
 
     /// Answers that are there beforehand.
-    pub(super) fn answers(args: &args::Answers) -> Result<crate::answers::Answers, Stop> {
+    pub(super) fn answers(args: &args::Answers) -> Result<crate::answers::Answers, CommandError> {
         crate::answers::Answers::read(args)
     }
 
     /// The task that is meant, and its server.
-    pub(super) fn target(&self, target: &Target) -> Result<(Server, SavedTask), Stop> {
+    pub(super) fn target(&self, target: &Target) -> Result<(Server, SavedTask), CommandError> {
         let server = target.server.as_deref().map(Server::parse).transpose()?;
-        let found = match (self.kept().and_then(|kept| kept.find(&target.task)), &server) {
+        let found = match (self.task_file().and_then(|file| file.find(&target.task)), &server) {
             (Ok(found), _) => found,
             // Without the file it can be done too.
             (Err(stop), Some(_)) => {
@@ -49,7 +51,7 @@ impl Context {
             // Another server is taken by its word; the client compares the names of the two.
             (Some(entry), Some(server)) => Ok((server, entry.task)),
             (None, Some(server)) => Ok((server, SavedTask::new(target.task.as_str()))),
-            (Some(entry), None) if entry.partial => Err(Stop::usage(format!(
+            (Some(entry), None) if entry.partial => Err(CommandError::usage(format!(
                 "the URL of the task's server, {}, had a secret in it that is not kept; give it by --server",
                 entry.server
             ))),
@@ -68,7 +70,7 @@ impl Context {
                 }
                 Ok((Server::parse(&entry.server)?, entry.task))
             }
-            (None, None) => Err(Stop::usage(format!(
+            (None, None) => Err(CommandError::usage(format!(
                 "the task {:?} is not kept here: it has ended and its end was shown, or it was never here; --server says \
                  where it is (`mcp-tasks list` shows what is kept)",
                 text::short(&target.task, 200)
@@ -77,13 +79,13 @@ impl Context {
     }
 
     /// Connects to a server, does the work, and ends the connection however the work ended: a server that was started for it
-    /// hears that nothing more comes, and may store what it has.
+    /// sees the end of its input, and may store what it has.
     pub(super) async fn with_session<T>(
         &mut self,
         server: Server,
         handler: impl InputHandler,
-        work: impl AsyncFnOnce(&mut Self, &Session) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        work: impl AsyncFnOnce(&mut Self, &Session) -> Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
         let session = self.connect(server, handler).await?;
         let outcome = work(self, &session).await;
         self.screen.clear();
@@ -92,22 +94,22 @@ impl Context {
     }
 
     /// Connects to a server; what comes of its tasks is shown and kept.
-    async fn connect(&mut self, server: Server, handler: impl InputHandler) -> Result<Session, Stop> {
-        let book = Book {
+    async fn connect(&mut self, server: Server, handler: impl InputHandler) -> Result<Session, CommandError> {
+        let tracker = TaskTracker {
             screen: self.screen.clone(),
-            kept: self.kept.as_ref().ok().cloned(),
+            file: self.task_file.as_ref().ok().cloned(),
             server: server.clone(),
             envs: self.envs.iter().map(|(name, _)| name.clone()).collect(),
-            warned: Arc::default(),
-            said: Arc::default(),
+            has_warned: Arc::default(),
+            last_message: Arc::default(),
         };
-        let watcher = book.clone();
+        let watcher = tracker.clone();
         let builder = TaskClient::builder()
             .input(handler)
             .observe(move |event| watcher.observe(&event));
         let connecting = server.connect(builder, &self.envs, &self.screen);
         let client = self.interrupts.or(connecting).await??;
-        Ok(Session { client, book })
+        Ok(Session { client, tracker })
     }
 }
 
@@ -115,31 +117,31 @@ impl Context {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: TaskClient,
-    pub(super) book: Book,
+    pub(super) tracker: TaskTracker,
 }
 
 impl Session {
     /// Takes a task up. An id that is known to be another server's is refused.
-    pub(super) fn resume(&self, task: SavedTask) -> Result<TaskHandle, Stop> {
+    pub(super) fn resume(&self, task: SavedTask) -> Result<TaskHandle, CommandError> {
         Ok(self.client.resume(task)?)
     }
 }
 
-/// What is shown and kept of a server's tasks.
+/// Shows the tasks of one server and keeps them in the task file.
 #[derive(Debug, Clone)]
-pub(super) struct Book {
+pub(super) struct TaskTracker {
     screen: Screen,
-    kept: Option<Kept>,
+    file: Option<TaskFile>,
     pub(super) server: Server,
     envs: Vec<String>,
-    warned: Arc<Mutex<bool>>,
-    /// What the task said of itself when it last asked.
-    said: Arc<Mutex<Option<String>>>,
+    has_warned: Arc<Mutex<bool>>,
+    /// The status message with the last question.
+    last_message: Arc<Mutex<Option<String>>>,
 }
 
-impl Book {
+impl TaskTracker {
     fn entry(&self, task: &SavedTask) -> Entry {
-        let (server, whole) = self.server.kept();
+        let (server, whole) = self.server.to_saved();
         Entry {
             server,
             partial: !whole,
@@ -153,19 +155,19 @@ impl Book {
     }
 
     fn warn(&self, words: &str) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut *warned, true) {
+        let mut has_warned = self.has_warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *has_warned, true) {
             self.screen.note(words);
         }
     }
 
-    /// Keeps a task. What goes wrong is said once; the task itself goes on.
-    pub(super) fn keep(&self, task: &SavedTask) {
-        let Some(kept) = &self.kept else {
+    /// Saves a task. A failure is said once; the task itself goes on.
+    pub(super) fn save(&self, task: &SavedTask) {
+        let Some(file) = &self.file else {
             self.warn("there is no place to keep the task in; --state names a file");
             return;
         };
-        match kept.keep(self.entry(task)) {
+        match file.save(self.entry(task)) {
             Ok(None) => {}
             Ok(Some(aside)) => self.warn(&format!(
                 "the file that tasks are kept in was damaged; it is now {}, and a new one was begun",
@@ -175,10 +177,10 @@ impl Book {
         }
     }
 
-    /// Keeps a task no longer, because it has ended.
-    pub(super) fn forget(&self, task: &SavedTask) {
-        if let Some(kept) = &self.kept
-            && let Err(problem) = kept.forget(&self.entry(task))
+    /// Removes a task that has ended.
+    pub(super) fn remove(&self, task: &SavedTask) {
+        if let Some(file) = &self.file
+            && let Err(problem) = file.remove(&self.entry(task))
         {
             self.warn(&format!("the task has ended, and is still kept: {problem}"));
         }
@@ -188,11 +190,11 @@ impl Book {
     pub(super) fn resume_command(&self, task: &SavedTask) -> String {
         let mut words = vec!["mcp-tasks".to_owned(), "resume".to_owned()];
         let id = task.id();
-        let (server, whole) = self.server.kept();
-        let is_kept = self
-            .kept
+        let (server, whole) = self.server.to_saved();
+        let is_saved = self
+            .file
             .as_ref()
-            .and_then(|kept| kept.read().ok())
+            .and_then(|file| file.read().ok())
             .is_some_and(|tasks| {
                 tasks
                     .iter()
@@ -200,7 +202,7 @@ impl Book {
             });
         if !whole {
             words.extend(["--server".to_owned(), "URL".to_owned()]);
-        } else if !is_kept {
+        } else if !is_saved {
             words.extend(["--server".to_owned(), quoted(&server)]);
         }
         if self.server.is_child() {
@@ -215,15 +217,19 @@ impl Book {
 
     fn observe(&self, event: &TaskEvent<'_>) {
         match event {
-            TaskEvent::Created(task) | TaskEvent::Checkpoint(task) => self.keep(task),
+            TaskEvent::Created(task) | TaskEvent::Checkpoint(task) => self.save(task),
             TaskEvent::Status(task) => {
-                let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last_message = self.last_message.lock().unwrap_or_else(PoisonError::into_inner);
                 let words = match (&task.state, task.status_message.as_deref()) {
                     // What it said before the question stays until it says something new, and is no progress after it.
-                    (TaskState::Working, Some(words)) if !words.is_empty() && said.as_deref() != Some(words) => words,
+                    (TaskState::Working, Some(words))
+                        if !words.is_empty() && last_message.as_deref() != Some(words) =>
+                    {
+                        words
+                    }
                     (TaskState::Working, _) => "working",
                     (TaskState::InputRequired { .. }, words) => {
-                        *said = words.map(str::to_owned);
+                        *last_message = words.map(str::to_owned);
                         "waiting for an answer"
                     }
                     // What there is to say of the end is said there.

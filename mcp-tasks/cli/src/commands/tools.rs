@@ -5,20 +5,20 @@ use serde_json::Value;
 
 use super::session::{Context, Session};
 use crate::arguments::described;
-use crate::outcome::{Outcome, Report, Stop};
-use crate::prompt::Onlooker;
+use crate::outcome::{CommandError, Outcome, Report};
+use crate::prompt::Unattended;
 use crate::schema::fields;
 use crate::server::Server;
 use crate::text;
 
-pub(super) async fn run(context: &mut Context, server: &str) -> Result<Report, Stop> {
+pub(super) async fn run(context: &mut Context, server: &str) -> Result<Report, CommandError> {
     let server = Server::parse(server)?;
     // Listing asks nothing; what is declared here decides what a server lists.
     let list = async |context: &mut Context, session: &Session| {
         let tools = context.interrupts.or(session.client.tools()).await??;
         Ok((tools, session.client.server_name()))
     };
-    let (tools, name) = context.with_session(server, Onlooker, list).await?;
+    let (tools, name) = context.with_session(server, Unattended, list).await?;
     let text = match tools.is_empty() {
         true => "The server has no tools.".to_owned(),
         false => tools.iter().map(described_tool).collect::<Vec<_>>().join("\n"),

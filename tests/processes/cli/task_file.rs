@@ -21,7 +21,7 @@ async fn open_tasks_are_kept_for_their_owner_and_ended_ones_are_not() {
         assert!(call.wait_with_output().await.unwrap().status.success());
     }
     // Processes that write at once take turns.
-    assert_eq!(user.kept().await.len(), 6);
+    assert_eq!(user.saved_tasks().await.len(), 6);
     let mode = std::fs::metadata(user.state()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(user.run(&["call", server.url(), "fail"]).await.code, 1);
@@ -31,9 +31,9 @@ async fn open_tasks_are_kept_for_their_owner_and_ended_ones_are_not() {
             .code,
         0
     );
-    assert_eq!(user.kept().await.len(), 6);
+    assert_eq!(user.saved_tasks().await.len(), 6);
 
-    let kept = user.kept().await;
+    let kept = user.saved_tasks().await;
     assert_eq!(
         (&kept[0]["tool"], &kept[0]["server"]),
         (&"ask".into(), &server.url().into())
@@ -41,7 +41,7 @@ async fn open_tasks_are_kept_for_their_owner_and_ended_ones_are_not() {
     let id = kept[0]["taskId"].as_str().unwrap();
     assert_eq!(user.run(&["forget", id]).await.code, 0);
     assert_eq!(user.run(&["forget", id]).await.code, 2);
-    assert_eq!(user.kept().await.len(), 5);
+    assert_eq!(user.saved_tasks().await.len(), 5);
     let ambiguous = user.run(&["get", ""]).await;
     assert_eq!(ambiguous.code, 2);
 }
@@ -63,7 +63,7 @@ async fn a_look_keeps_a_task_that_has_ended() {
         assert!(looked.out.contains("status   completed"), "{}", looked.out);
     }
     assert_eq!(user.run(&["resume", "t1"]).await.code, 0);
-    assert!(user.kept().await.is_empty());
+    assert!(user.saved_tasks().await.is_empty());
     let gone = user.run(&["get", "t1"]).await;
     assert_eq!(gone.code, 2);
     assert!(gone.err.contains("it has ended and its end was shown"), "{}", gone.err);
@@ -91,7 +91,7 @@ async fn a_damaged_file_is_reported_and_not_lost() {
         std::fs::read_to_string(aside).unwrap(),
         "{\"format\": 1, \"tasks\": [tru"
     );
-    assert_eq!(user.kept().await.len(), 1);
+    assert_eq!(user.saved_tasks().await.len(), 1);
 
     // A newer one is left alone; what cannot be kept can be resumed all the same.
     std::fs::write(&state, "{\"format\": 2}").unwrap();

@@ -1,7 +1,7 @@
 //! The file that open tasks are kept in.
 //!
 //! It may hold answers that a server has not taken yet, so it is for its owner alone. Processes take turns by a lock on a
-//! file beside it, and put it in place whole: whoever reads it sees one state or the next.
+//! file beside it, and put it in place whole: a reader sees one state or the next.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::outcome::Stop;
+use crate::outcome::CommandError;
 use mcp_tasks::client::SavedTask;
 
 /// The format of the file. A program that reads another would lose what it does not know.
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the lock is tried meanwhile.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// A task that is kept.
+/// A saved task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
@@ -56,9 +56,9 @@ struct Content {
     tasks: Vec<Entry>,
 }
 
-/// Why the file does not do.
+/// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Problem {
+pub(crate) enum TaskFileError {
     #[error("{} cannot be {what}: {source}", path.display())]
     Io {
         path: PathBuf,
@@ -75,25 +75,25 @@ pub(crate) enum Problem {
     NoHome,
 }
 
-impl From<Problem> for Stop {
-    fn from(problem: Problem) -> Self {
+impl From<TaskFileError> for CommandError {
+    fn from(problem: TaskFileError) -> Self {
         Self::local(problem.to_string())
     }
 }
 
 /// The file.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct TaskFile {
     path: PathBuf,
 }
 
-impl Kept {
+impl TaskFile {
     /// The file that is named, or else the one in the user's state directory.
-    pub(crate) fn at(named: Option<PathBuf>) -> Result<Self, Problem> {
+    pub(crate) fn at(named: Option<PathBuf>) -> Result<Self, TaskFileError> {
         if let Some(path) = named {
             return Ok(Self { path });
         }
-        let places = etcetera::choose_base_strategy().map_err(|_| Problem::NoHome)?;
+        let places = etcetera::choose_base_strategy().map_err(|_| TaskFileError::NoHome)?;
         // Windows has no directory for state.
         let place = places.state_dir().unwrap_or_else(|| places.data_dir());
         Ok(Self {
@@ -101,8 +101,8 @@ impl Kept {
         })
     }
 
-    fn io(&self, what: &'static str) -> impl Fn(io::Error) -> Problem + '_ {
-        move |source| Problem::Io {
+    fn io(&self, what: &'static str) -> impl Fn(io::Error) -> TaskFileError + '_ {
+        move |source| TaskFileError::Io {
             path: self.path.clone(),
             what,
             source,
@@ -110,13 +110,13 @@ impl Kept {
     }
 
     /// All tasks; none if there is no file.
-    pub(crate) fn read(&self) -> Result<Vec<Entry>, Problem> {
+    pub(crate) fn read(&self) -> Result<Vec<Entry>, TaskFileError> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.io("read")(error)),
         };
-        let damaged = |why: String| Problem::Damaged {
+        let damaged = |why: String| TaskFileError::Damaged {
             path: self.path.clone(),
             why,
         };
@@ -124,7 +124,7 @@ impl Kept {
         match value.get("format").and_then(Value::as_u64) {
             Some(FORMAT) => {}
             Some(_) => {
-                return Err(Problem::Newer {
+                return Err(TaskFileError::Newer {
                     path: self.path.clone(),
                 });
             }
@@ -134,8 +134,8 @@ impl Kept {
         Ok(content.tasks)
     }
 
-    /// Changes what is kept. A file that is damaged is set aside, and where it is now is returned.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<Option<PathBuf>, Problem> {
+    /// Changes the tasks. A file that is damaged is set aside, and where it is now is returned.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<Option<PathBuf>, TaskFileError> {
         let directory = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -145,7 +145,7 @@ impl Kept {
         let mut aside = None;
         let mut tasks = match self.read() {
             Ok(tasks) => tasks,
-            Err(Problem::Damaged { .. }) => {
+            Err(TaskFileError::Damaged { .. }) => {
                 let place = self.set_aside()?;
                 aside = Some(place);
                 Vec::new()
@@ -171,24 +171,24 @@ impl Kept {
         Ok(aside)
     }
 
-    /// Keeps a task, in the place of what was kept of it.
-    pub(crate) fn keep(&self, entry: Entry) -> Result<Option<PathBuf>, Problem> {
-        self.change(|tasks| match tasks.iter_mut().find(|kept| kept.is(&entry)) {
+    /// Saves a task, in the place of what was saved of it.
+    pub(crate) fn save(&self, entry: Entry) -> Result<Option<PathBuf>, TaskFileError> {
+        self.update(|tasks| match tasks.iter_mut().find(|kept| kept.is(&entry)) {
             Some(kept) => *kept = entry,
             None => tasks.push(entry),
         })
     }
 
-    /// Keeps a task no longer.
-    pub(crate) fn forget(&self, entry: &Entry) -> Result<(), Problem> {
+    /// Removes a task.
+    pub(crate) fn remove(&self, entry: &Entry) -> Result<(), TaskFileError> {
         if self.read()?.iter().any(|kept| kept.is(entry)) {
-            self.change(|tasks| tasks.retain(|kept| !kept.is(entry)))?;
+            self.update(|tasks| tasks.retain(|kept| !kept.is(entry)))?;
         }
         Ok(())
     }
 
     /// The task with this id, or the only one whose id begins so.
-    pub(crate) fn find(&self, id: &str) -> Result<Option<Entry>, Stop> {
+    pub(crate) fn find(&self, id: &str) -> Result<Option<Entry>, CommandError> {
         let tasks = self.read()?;
         let exact: Vec<_> = tasks.iter().filter(|kept| kept.id() == id).collect();
         let found = match exact.is_empty() {
@@ -206,7 +206,7 @@ impl Kept {
                     .iter()
                     .map(|kept| format!("{} on {}", kept.id(), kept.server))
                     .collect();
-                Err(Stop::usage(format!(
+                Err(CommandError::usage(format!(
                     "{id:?} is more than one task; write more of its id, or --server:\n  {}",
                     several.join("\n  ")
                 )))
@@ -215,7 +215,7 @@ impl Kept {
     }
 
     /// Beside the file, which is replaced again and again.
-    fn lock(&self) -> Result<File, Problem> {
+    fn lock(&self) -> Result<File, TaskFileError> {
         let mut path = self.path.clone().into_os_string();
         path.push(".lock");
         let mut options = OpenOptions::new();
@@ -228,13 +228,13 @@ impl Kept {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
                 Err(TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(RETRY),
-                Err(TryLockError::WouldBlock) => return Err(Problem::Held { path: path.into() }),
+                Err(TryLockError::WouldBlock) => return Err(TaskFileError::Held { path: path.into() }),
                 Err(TryLockError::Error(error)) => return Err(self.io("locked")(error)),
             }
         }
     }
 
-    fn set_aside(&self) -> Result<PathBuf, Problem> {
+    fn set_aside(&self) -> Result<PathBuf, TaskFileError> {
         for number in 1_u32.. {
             let mut place = self.path.clone().into_os_string();
             place.push(format!(".damaged-{number}"));
@@ -270,81 +270,81 @@ mod tests {
         }
     }
 
-    fn ids(kept: &Kept) -> Vec<String> {
-        kept.read().unwrap().iter().map(Entry::id).collect()
+    fn ids(file: &TaskFile) -> Vec<String> {
+        file.read().unwrap().iter().map(Entry::id).collect()
     }
 
-    fn fresh() -> (tempfile::TempDir, Kept) {
+    fn new_file() -> (tempfile::TempDir, TaskFile) {
         let directory = tempfile::tempdir().unwrap();
-        let kept = Kept::at(Some(directory.path().join("deep/er/tasks.json"))).unwrap();
-        (directory, kept)
+        let file = TaskFile::at(Some(directory.path().join("deep/er/tasks.json"))).unwrap();
+        (directory, file)
     }
 
     #[test]
     fn what_is_kept_is_found_by_the_start_of_its_id() {
-        let (_directory, kept) = fresh();
-        assert!(ids(&kept).is_empty());
+        let (_directory, file) = new_file();
+        assert!(ids(&file).is_empty());
         for id in ["abc", "abd", "b"] {
-            kept.keep(entry(id)).unwrap();
+            file.save(entry(id)).unwrap();
         }
-        assert_eq!(kept.find("abc").unwrap(), Some(entry("abc")));
-        assert_eq!(kept.find("b").unwrap(), Some(entry("b")));
-        assert_eq!(kept.find("c").unwrap(), None);
-        kept.find("ab").unwrap_err();
-        kept.forget(&entry("abc")).unwrap();
-        assert_eq!(ids(&kept), ["abd", "b"]);
+        assert_eq!(file.find("abc").unwrap(), Some(entry("abc")));
+        assert_eq!(file.find("b").unwrap(), Some(entry("b")));
+        assert_eq!(file.find("c").unwrap(), None);
+        file.find("ab").unwrap_err();
+        file.remove(&entry("abc")).unwrap();
+        assert_eq!(ids(&file), ["abd", "b"]);
     }
 
     #[cfg(unix)]
     #[test]
     fn it_is_for_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt;
-        let (_directory, kept) = fresh();
-        kept.keep(entry("a")).unwrap();
-        fs::set_permissions(&kept.path, fs::Permissions::from_mode(0o644)).unwrap();
-        kept.keep(entry("b")).unwrap();
+        let (_directory, file) = new_file();
+        file.save(entry("a")).unwrap();
+        fs::set_permissions(&file.path, fs::Permissions::from_mode(0o644)).unwrap();
+        file.save(entry("b")).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&kept.path), 0o600);
-        assert_eq!(mode(kept.path.parent().unwrap()), 0o700);
+        assert_eq!(mode(&file.path), 0o600);
+        assert_eq!(mode(file.path.parent().unwrap()), 0o700);
     }
 
     #[test]
     fn a_damaged_file_is_reported_and_set_aside() {
-        let (_directory, kept) = fresh();
+        let (_directory, file) = new_file();
         for (number, damage) in ["", "{", "[]", r#"{"format": 1, "tasks": [{}]}"#]
             .into_iter()
             .enumerate()
         {
-            kept.change(|tasks| tasks.push(entry("x"))).unwrap();
-            fs::write(&kept.path, damage).unwrap();
-            assert!(matches!(kept.read(), Err(Problem::Damaged { .. })));
-            assert_eq!(fs::read_to_string(&kept.path).unwrap(), damage);
-            let aside = kept.keep(entry("a")).unwrap().unwrap();
+            file.update(|tasks| tasks.push(entry("x"))).unwrap();
+            fs::write(&file.path, damage).unwrap();
+            assert!(matches!(file.read(), Err(TaskFileError::Damaged { .. })));
+            assert_eq!(fs::read_to_string(&file.path).unwrap(), damage);
+            let aside = file.save(entry("a")).unwrap().unwrap();
             assert!(aside.to_str().unwrap().ends_with(&format!(".damaged-{}", number + 1)));
             assert_eq!(fs::read_to_string(aside).unwrap(), damage);
-            assert_eq!(ids(&kept), ["a"]);
+            assert_eq!(ids(&file), ["a"]);
         }
     }
 
     #[test]
     fn a_newer_file_is_left_alone() {
-        let (_directory, kept) = fresh();
-        kept.keep(entry("a")).unwrap();
+        let (_directory, file) = new_file();
+        file.save(entry("a")).unwrap();
         let newer = r#"{"format": 2}"#;
-        fs::write(&kept.path, newer).unwrap();
-        assert!(matches!(kept.keep(entry("b")), Err(Problem::Newer { .. })));
-        assert_eq!(fs::read_to_string(&kept.path).unwrap(), newer);
+        fs::write(&file.path, newer).unwrap();
+        assert!(matches!(file.save(entry("b")), Err(TaskFileError::Newer { .. })));
+        assert_eq!(fs::read_to_string(&file.path).unwrap(), newer);
     }
 
     #[test]
     fn those_who_write_at_once_take_turns() {
-        let (_directory, kept) = fresh();
+        let (_directory, file) = new_file();
         std::thread::scope(|scope| {
             for thread in 0..8 {
-                let kept = &kept;
-                scope.spawn(move || (0..10).for_each(|n| drop(kept.keep(entry(&format!("{thread}-{n}"))).unwrap())));
+                let file = &file;
+                scope.spawn(move || (0..10).for_each(|n| drop(file.save(entry(&format!("{thread}-{n}"))).unwrap())));
             }
         });
-        assert_eq!(ids(&kept).len(), 80);
+        assert_eq!(ids(&file).len(), 80);
     }
 }
