@@ -30,6 +30,7 @@
 mod builder;
 mod call;
 mod clock;
+mod connection_handler;
 mod error;
 mod event;
 mod handle;
@@ -37,6 +38,7 @@ mod input;
 mod malformed;
 mod pacing;
 mod request;
+mod request_error;
 mod response;
 mod result;
 mod saved_task;
@@ -72,11 +74,11 @@ pub use self::task::{DetailedTask, TaskState};
 pub use mcp_tasks_core::{Elicited, InputKind, TaskId, Timestamp};
 
 use self::clock::Clock;
+use self::connection_handler::{ConnectionHandler, ProgressRoutes};
 use self::event::Observer;
 use self::input::InputSupport;
-use self::request::{
-    ConnectionHandler, Outgoing, ProgressRoutes, RequestError, Timeout, declares_per_request, verbatim,
-};
+use self::request::{Outgoing, Timeout, declares_per_request, verbatim};
+use self::request_error::RequestError;
 use self::wire::{MAX_MESSAGE, Verbatim};
 
 /// The most pages that a list of tools is read to. A server with more has a cursor that goes nowhere.

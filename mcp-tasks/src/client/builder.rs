@@ -17,7 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Command;
 
 use super::clock::Clock;
-use super::request::{ConnectionHandler, ProgressRoutes, causes, connect_error, declares_per_request};
+use super::connection_handler::{ConnectionHandler, ProgressRoutes};
+use super::request::declares_per_request;
+use super::request_error::{causes, connect_error};
 use super::wire::{self, LegacyHandshake, LineTransport};
 use super::{
     ClientError, Connection, InputHandler, InputSupport, Observer, Pacing, TaskClient, TaskEvent, TransportError,

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::request::{RequestError, Timeout};
+use super::request::Timeout;
+use super::request_error::RequestError;
 use super::wire::{SubscriptionState, Verbatim};
 use super::{Connection, DetailedTask};
 use mcp_tasks_core::TaskId;

@@ -187,7 +187,7 @@ where
         }
         match response_id(object) {
             Some(other) if other != id => {
-                tracing::debug!(expected = %id, %other, "the server sent an answer that nobody here waits for");
+                tracing::debug!(expected = %id, %other, "the server sent an answer that is not waited for");
                 event.data = None;
             }
             _ => {
