@@ -35,7 +35,7 @@ pub enum TaskStatus {
     Completed,
     /// There is a JSON-RPC error.
     Failed,
-    /// The client called it off.
+    /// The client cancelled it.
     Cancelled,
 }
 

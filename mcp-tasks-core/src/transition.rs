@@ -238,7 +238,7 @@ impl TaskRecord {
         })
     }
 
-    /// The client calls the task off, whatever it is doing.
+    /// The client cancels the task, whatever it is doing.
     #[must_use]
     pub fn cancelled(&self, now: Timestamp) -> Change {
         if self.status.is_terminal() {

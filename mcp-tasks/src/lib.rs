@@ -46,7 +46,7 @@
 //! | `#[mcp_task(required)]` | no | not at all: `-32021` |
 //!
 //! The answer to a call that became a task has its id. The client polls it with `tasks/get`, answers its questions with
-//! `tasks/update` and calls it off with `tasks/cancel` (Tasks extension, SEP-2663). The task is kept for its `ttl`,
+//! `tasks/update` and cancels it with `tasks/cancel` (Tasks extension, SEP-2663). The task is kept for its `ttl`,
 //! whether it has ended or not. Declared means that the `_meta` of this very request says so.
 //!
 //! Between the two there are `grace`, for work that is often done at once, and `defer`, for a function that says itself
@@ -259,7 +259,7 @@
 //!
 //! * `http`: [`Server`] over Streamable HTTP, and rmcp's tower service for it. Pulls axum, hyper and http. Leave it out
 //!   to serve on stdio alone, or to bring an rmcp transport of your own.
-//! * `stdio`: [`Server`] over standard input and output. Pulls tokio's stdin and stdout. Leave it out where no client
+//! * `stdio`: [`Server`] over standard input and output. Leave it out where no client
 //!   starts the server as its child.
 //! * `nats`: `NatsStore`, and its choice by URL. Pulls async-nats, and rustls with ring for TLS. Leave it out where
 //!   tasks are elsewhere.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Makes an authority that nobody knows: `<name>.pem`, with its key in `<name>.key`. In their certificates all of them have one
+/// Makes an authority that no client knows: `<name>.pem`, with its key in `<name>.key`. In their certificates all of them have one
 /// name, so that they are told apart by their keys alone.
 ///
 /// # Panics

@@ -164,7 +164,7 @@ fn in_a_group_of_its_own(command: &mut Command) {
 #[cfg(not(unix))]
 fn in_a_group_of_its_own(_: &mut Command) {}
 
-/// A port that nobody uses.
+/// A free port.
 ///
 /// # Panics
 /// If there is none.

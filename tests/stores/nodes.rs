@@ -47,7 +47,7 @@ macro_rules! on_every_store {
                 sharing::three_nodes_take_turns
                 crashes::a_parked_task_needs_no_process
                 crashes::the_work_of_a_killed_process_fails
-                crashes::the_work_of_a_killed_process_fails_though_nobody_looks
+                crashes::the_work_of_a_killed_process_fails_without_a_poll
                 crashes::the_work_of_a_killed_process_is_replayed_if_its_tool_says_so
                 crashes::a_process_that_is_told_to_stop_leaves_its_work_to_the_others
                 crashes::a_process_frozen_past_its_lease_changes_nothing_any_more
@@ -55,7 +55,7 @@ macro_rules! on_every_store {
                 listening::what_is_done_there_is_heard_here
                 listening::an_end_is_heard_though_the_feed_was_cut
                 sleepers::a_sleeper_is_woken_elsewhere_once
-                sleepers::a_sleeper_is_woken_though_nobody_looks
+                sleepers::a_sleeper_is_woken_without_a_poll
                 sleepers::a_sleeper_is_woken_in_time_where_it_fell_asleep
                 sleepers::a_sleeper_is_cancelled_from_anywhere
                 placement::one_node_speaks_and_another_works

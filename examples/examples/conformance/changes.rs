@@ -70,7 +70,7 @@ impl Changes {
                 self.revision.fetch_add(1, Ordering::AcqRel);
             }
         }
-        // An error only says that nobody listens.
+        // An error only says that there is no listener.
         let _ = self.sender.send(change);
     }
 

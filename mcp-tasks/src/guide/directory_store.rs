@@ -29,13 +29,13 @@ impl Directory {
         let lock = File::create(self.0.join("lock"))?;
         let locked = lock.try_lock();
         let present = self.read(key)?.map(|entry| entry.version);
-        // Where somebody else is writing, CasStore waits a little, longer each time, and begins again.
+        // Where another process is writing, CasStore waits a little, longer each time, and begins again.
         if locked.is_err() || expect != present.map_or(Expect::Absent, Expect::Version) {
             return Ok(CasOutcome::Conflict);
         }
         // No two states of a key may have one version. A counter in its file, which goes with the key, would not do.
         let (new, version) = (self.0.join("new"), RandomState::new().build_hasher().finish());
-        // Readers, and whoever comes after a crash, find the one file or the other, whole.
+        // Readers, and a process that starts after a crash, find the one file or the other, whole.
         fs::write(&new, [&version.to_be_bytes(), value].concat())?;
         File::open(&new)?.sync_all()?;
         fs::rename(new, self.file(key))?;

@@ -158,7 +158,7 @@ impl<'a> TestRun<'a> {
                 Ending::Faulted(fault) => return Err(TestFailure::Fault(fault)),
                 // A test cancels nothing, an expired task is found where time goes on, and a mismatch is a failure already.
                 Ending::Cancelled | Ending::Expired | Ending::Refused | Ending::Asleep(..) | Ending::Diverged(_) => {
-                    return internal_fault("a run was called off");
+                    return internal_fault("a run was cancelled");
                 }
             }
         }

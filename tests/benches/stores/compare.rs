@@ -27,7 +27,7 @@ pub(crate) struct Row {
     pub(crate) text: String,
 }
 
-/// The driver by hand: the reads and writes that the store makes, as plainly as whoever knows the driver writes them.
+/// The driver by hand: the reads and writes that the store makes, as plainly as they can be written.
 pub(crate) trait Driver: Send + Sync + 'static {
     /// Writes what is not there; its version.
     fn create<'a>(&'a self, id: &'a str, text: &'a str) -> Raw<'a, u64>;
@@ -120,7 +120,7 @@ impl<D: Driver> Bed<D> {
         self.get_by_hand(&id).await
     }
 
-    /// Looks and writes until nobody else was faster.
+    /// Reads and writes until no other writer was faster.
     async fn contend_by_hand(&self, id: &TaskId) -> Bench<()> {
         loop {
             let row = self.driver.get(id.as_str()).await?;

@@ -11,7 +11,7 @@ use super::compare::{self, Driver, Raw, Row};
 use super::options::Options;
 use super::work::{Bench, DEADLINE};
 
-/// What the store puts before its ids, and the channel on which it tells of a write if somebody listens.
+/// What the store puts before its ids, and the channel on which it tells of a write while a client listens.
 const PREFIX: &str = "mcp-tasks:";
 
 /// What is told.

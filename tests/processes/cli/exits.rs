@@ -118,7 +118,7 @@ async fn what_is_wrong_with_a_command_line_is_told_before_anything_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_somebody_cancels_is_cancelled() {
+async fn a_task_that_another_client_cancels_is_cancelled() {
     let server = Fixture::http(&[]).await;
     let user = User::new();
     let waiting = user
@@ -162,7 +162,7 @@ async fn a_server_that_refuses_is_no_server_that_is_gone() {
         .await;
     is(&user.run(&["call", &senseless, "t", "-o", "json"]).await, 7, "protocol");
 
-    // A port that nobody listens on any more.
+    // A port without a listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);

@@ -217,7 +217,7 @@ async fn ctrl_c_is_not_for_a_server_on_standard_streams() {
     assert_eq!(terminal.exit().await, 4, "{}", terminal.screen());
 }
 
-/// Somebody else answers while the user thinks.
+/// Another client answers while the user thinks.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_that_was_answered_elsewhere_is_withdrawn() {
     let server = Fixture::http(&[]).await;

@@ -130,7 +130,7 @@ async fn questions_that_are_open_together_are_answered_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_answers_is_handed_back_with_the_task() {
+async fn what_is_not_answered_is_handed_back_with_the_task() {
     for (request, kinds) in [
         (question("Name?"), vec![InputKind::Roots]),
         (
@@ -175,7 +175,7 @@ async fn a_question_that_is_not_open_any_more_is_withdrawn() {
     assert!(served.asked("tasks/update").is_empty());
 }
 
-/// An answer that could not be sent is sent again, and nobody is asked for it.
+/// An answer that could not be sent is sent again, and the user is not asked for it.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_not_heard_is_sent_again() {
     let user = User::new();
@@ -290,7 +290,7 @@ async fn rounds_come_to_an_end_and_never_in_a_hot_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_that_nobody_answers_is_handed_back() {
+async fn a_round_that_is_not_answered_is_handed_back() {
     let script = Script::new(|asked| match asked.method.as_str() {
         "tools/call" => {
             Reply::Result(json!({"resultType": "input_required", "inputRequests": {"k": question("Name?")}}))

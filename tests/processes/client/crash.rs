@@ -75,7 +75,7 @@ async fn a_task_that_works_is_resumed() {
 
 /// Who was asked and had not answered is asked by the next process; who had answered is not.
 #[tokio::test]
-async fn a_task_that_asks_is_resumed_and_asks_nobody_twice() {
+async fn a_task_that_asks_is_resumed_and_asks_once() {
     let server = Fixture::http(&[]).await;
     let directory = tempfile::tempdir().unwrap();
     let mut client = Client::start(&server, &directory, &["call", "ask_twice", "{}"]);

@@ -250,7 +250,7 @@ async fn another_server_is_told_nothing() {
     assert_eq!(other.hits(), 0);
 }
 
-/// The same answer twice, or one that nobody asked for, is passed over.
+/// The same answer twice, or one to no request, is passed over.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_come_twice_do_no_harm() {
     let twice = |result: Value| {
@@ -302,7 +302,7 @@ async fn ids_come_back_in_other_spellings() {
     }
 }
 
-/// A stream without an end, as fast as it can, ends with the request's time; and nobody goes on reading it.
+/// A stream without an end, as fast as it can, ends with the request's time; and is not read on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_ends_with_the_request() {
     for event in [
@@ -319,7 +319,7 @@ async fn a_flood_ends_with_the_request() {
         let served = script.clone().over_http(hasty()).await;
         let error = within(event, served.client.call("tool", json!({}))).await.unwrap_err();
         assert!(matches!(error, ClientError::Transport { .. }), "{event:?}: {error:?}");
-        until("nobody reads the stream", async || (script.floods() == 0).then_some(())).await;
+        until("the stream is not read", async || (script.floods() == 0).then_some(())).await;
         served.client.tools().await.unwrap_err();
     }
 }

@@ -18,7 +18,7 @@ fn told(task: Value) -> Value {
     json!({"method": "notifications/tasks", "params": task})
 }
 
-/// A server whose task is worked on for whoever asks, and that tells the rest.
+/// A server whose task is worked on for each poll, and that tells the rest.
 fn telling(notifications: Vec<(u64, Value)>, result: Option<Value>) -> Script {
     Script::new(move |asked| match asked.method.as_str() {
         "tools/call" => Reply::Result(created()),

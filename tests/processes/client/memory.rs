@@ -274,9 +274,9 @@ async fn a_client_without_a_handler_is_not_asked() {
     );
 }
 
-/// What a program without a handler finds is a task that asks, and whoever can answers it.
+/// What a program without a handler finds is a task that asks, and the program answers it if it can.
 #[tokio::test(start_paused = true)]
-async fn a_task_that_asks_is_handed_to_whoever_can_answer() {
+async fn a_task_that_asks_is_handed_to_the_program() {
     let server = Server::new();
     let user = User::new();
     let saved = deferred(&server.client(asking(&user)).await, "ask")

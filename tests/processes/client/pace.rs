@@ -272,7 +272,7 @@ async fn a_call_may_be_silent_for_a_while() {
 
 /// A task that shows no end long after its time is given up.
 #[tokio::test(start_paused = true)]
-async fn a_task_past_its_time_keeps_nobody_waiting() {
+async fn a_task_past_its_time_is_not_waited_for() {
     let clock = mcp_tasks::testing::TokioClock::new();
     let show = task("working", json!({"ttlMs": 60_000}));
     let served = Script::of_task([show])

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::harness::{User, until, within};
 
-/// Looks that come soon after each other, whatever the server suggests: these are our servers, and nobody minds.
+/// Looks that come soon after each other, whatever the server suggests: these are our servers, and can take it.
 fn impatient() -> TaskClientBuilder {
     let pacing = Pacing::default().bounds(Duration::from_millis(10), Duration::from_millis(50));
     TaskClient::builder().pacing(pacing)
@@ -82,7 +82,7 @@ async fn tells_how_far_it_is_until_it_is_cancelled(url: &str, arguments: Value, 
     assert_eq!(task.get().await.unwrap().state.status(), "cancelled");
 }
 
-/// Nobody answers: the wait ends with the task in hand. From what was kept of it another client goes on, and asks.
+/// Without an answer the wait ends with the task in hand. From what was kept of it another client goes on, and asks.
 async fn is_resumed_where_it_asks(url: &str, questions: &[&str]) -> String {
     // A server may refuse a task that asks to a client that cannot be asked.
     struct Absent;

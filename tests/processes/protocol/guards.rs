@@ -91,7 +91,7 @@ async fn an_update_by_an_owner_the_guard_now_denies_leaves_the_record_untouched(
     assert_eq!(words(&ended["result"]), "declined");
 }
 
-/// Somebody else's task is unknown, whether or not a guard would let them in.
+/// Another caller's task is unknown, whether or not a guard would let them in.
 #[tokio::test]
 async fn a_foreign_task_is_unknown_before_its_guard_is_asked() {
     let wire = Wire::http().await;

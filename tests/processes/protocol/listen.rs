@@ -92,7 +92,7 @@ async fn only_tasks_that_are_there_and_the_callers_are_granted() {
 /// Tasks, "Task Status Notifications" and "Protocol Errors": without the extension it is -32021 and HTTP 400, and the task
 /// is as it was.
 #[tokio::test]
-async fn without_the_extension_nobody_listens() {
+async fn without_the_extension_there_is_no_listening() {
     for wire in Wire::both().await {
         let id = wire.create("wait", json!({"gate": "g"})).await;
         let before = wire.task(&id).await;
@@ -136,7 +136,7 @@ async fn an_empty_list_of_ids_is_granted_and_over() {
     }
 }
 
-/// Tasks, "Task Status Notifications": no progress, no log message, nothing but tasks on that stream; and what nobody
+/// Tasks, "Task Status Notifications": no progress, no log message, nothing but tasks on that stream; and what no client
 /// requested is not acknowledged.
 #[tokio::test]
 async fn nothing_else_is_said_on_the_stream() {

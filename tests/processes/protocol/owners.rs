@@ -27,7 +27,7 @@ fn methods(id: &str) -> [Request; 3] {
     ]
 }
 
-/// The one answer for tasks that are unknown, expired or somebody else's.
+/// The one answer for tasks that are unknown, expired or another caller's.
 #[track_caller]
 fn is_unknown(reply: &Reply) {
     reply.refused(-32602, 200);
@@ -45,7 +45,7 @@ async fn parked(wire: &Wire, owner: Option<&Value>) -> String {
     id
 }
 
-/// Tasks, "Security Considerations" and "Protocol Errors": only the owner, nobody to nobody included; all else is one
+/// Tasks, "Security Considerations" and "Protocol Errors": only the owner, an anonymous caller's tasks to anonymous callers included; all else is one
 /// answer in code, words and status.
 #[tokio::test]
 async fn only_the_owner_reaches_a_task_and_all_others_get_one_answer() {

@@ -63,7 +63,7 @@ async fn a_panic_inside_a_call_is_an_internal_error_with_generic_words() {
 
 /// A body that panics while it is dropped does not keep its task from being cancelled.
 #[tokio::test]
-async fn a_panic_in_the_drop_of_a_cancelled_body_hurts_nobody() {
+async fn a_panic_in_the_drop_of_a_cancelled_body_harms_no_other() {
     for wire in Wire::both().await {
         let id = wire.create("explode_when_dropped", json!({})).await;
         wire.noted("armed").await;

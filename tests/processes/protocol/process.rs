@@ -165,7 +165,7 @@ async fn a_second_signal_ends_a_process_that_a_blocking_thread_keeps() {
     assert_eq!(wire.fixture.exit().await.code, Some(130));
 }
 
-/// An idle server stops at once, also one that nobody has spoken to yet.
+/// An idle server stops at once, also one that has had no request yet.
 #[tokio::test]
 async fn an_idle_server_stops_at_once() {
     let [http, stdio] = Wire::both().await;

@@ -125,7 +125,7 @@ async fn marks_of_deletion_go_with_a_later_sweep() {
     assert_eq!(
         fresh.messages().await,
         200,
-        "whoever follows the bucket has a minute to hear of them"
+        "a node that follows the bucket has a minute to read them"
     );
     let later = now.saturating_add(std::time::Duration::from_secs(120));
     assert_eq!(sweep.sweep(later).await.unwrap(), 0, "they are no tasks");
@@ -149,6 +149,6 @@ async fn tasks_whose_node_is_gone_are_found_and_no_others() {
     assert_eq!(found(10, 500).await, 10 - 3);
     assert!(sent() - before <= 7, "it costs what it finds");
     assert_eq!(found(1_000, 500).await, 200 - 3);
-    assert_eq!(found(1_001, 500).await, 100 - 3, "what has expired needs nobody");
+    assert_eq!(found(1_001, 500).await, 100 - 3, "what has expired needs no sweep");
     assert_eq!(found(10_001, 500).await, 100 - 2);
 }

@@ -23,7 +23,7 @@ fn is_lost(task: &Value) {
     assert!(words.contains("stopped"), "words a person can read: {task}");
 }
 
-/// A task whose process is killed while it works fails as soon as its lease is over and somebody looks, and not before.
+/// A task whose process is killed while it works fails as soon as its lease is over and a client polls it, and not before.
 pub(crate) async fn the_work_of_a_killed_process_fails(database: &mut Database) {
     let (mut first, second) = Node::two(database, LONG_LEASE).await;
     let id = first.create("wait", json!({"gate": "never"})).await;
@@ -38,7 +38,7 @@ pub(crate) async fn the_work_of_a_killed_process_fails(database: &mut Database) 
 }
 
 /// No task stays `working` after its process died: without a poll the other node finds it by itself.
-pub(crate) async fn the_work_of_a_killed_process_fails_though_nobody_looks(database: &mut Database) {
+pub(crate) async fn the_work_of_a_killed_process_fails_without_a_poll(database: &mut Database) {
     let (mut first, second) = Node::two(database, SHORT_LEASE).await;
     // The first request starts what a node does beside requests.
     assert_eq!(second.count("wait started").await, 0);

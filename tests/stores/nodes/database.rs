@@ -61,7 +61,7 @@ impl Database {
                 tokio::task::block_in_place(|| server.start());
                 1
             }
-            other => panic!("nobody knows how to cut the feed of {other}"),
+            other => panic!("the feed of {other} cannot be cut"),
         }
     }
 }

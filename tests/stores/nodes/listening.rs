@@ -140,7 +140,7 @@ pub(crate) async fn an_end_is_heard_though_the_feed_was_cut(database: &mut Datab
     };
     tokio::select! {
         () = answered => {}
-        // Again and again until the task has ended: whoever connects anew in time hears nothing either.
+        // Again and again until the task has ended: a node that connects anew in time is told nothing either.
         () = keep_cut(database) => {}
     }
     let done = listening.hears(&id, has_status("completed")).await;

@@ -12,7 +12,7 @@ use crate::nodes::node::{Node, SHORT_LEASE, words, yes};
 
 const TASKS: usize = 40;
 
-/// The result of a request, repeated on one node after the other until one of them gives it. Whoever is asked answers, or
+/// The result of a request, repeated on one node after the other until one of them gives it. The node that is asked answers, or
 /// is gone; a refusal says that it is the server that fails.
 async fn insist(nodes: &[Node], method: &str, params: Value) -> Value {
     let turn = AtomicUsize::new(0);

@@ -78,7 +78,7 @@ pub(crate) async fn the_work_of_a_killed_worker_goes_on(database: &mut Database)
     );
 }
 
-/// What nobody works on yet waits for a worker, and is called off where it lies.
+/// A task that no node runs yet waits for a worker, and is cancelled where it lies.
 pub(crate) async fn a_task_waits_for_a_worker(database: &mut Database) {
     let front = Node::configured("front", database, LONG_LEASE, &[("MCP_TASKS_WORK", "false")]).await;
     let waits = front.create("wait_anywhere", json!({"gate": "g"})).await;

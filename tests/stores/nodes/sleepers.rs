@@ -9,7 +9,7 @@ use crate::nodes::node::{LONG_LEASE, Node, PAST_LONG_LEASE, SHORT_LEASE, words};
 /// How long the tools here sleep: longer than any test takes, and less than a clock is put forward.
 const SLEEP_MS: u64 = PAST_LONG_LEASE - 1_000;
 
-/// A task that sleeps is a record and nothing else: its process is not missed, and whoever looks at it when it is time
+/// A task that sleeps is a record and nothing else: its process is not missed, and the node that looks at it when it is time
 /// wakes it, once.
 pub(crate) async fn a_sleeper_is_woken_elsewhere_once(database: &mut Database) {
     let (mut first, second) = Node::two(database, LONG_LEASE).await;
@@ -42,8 +42,8 @@ pub(crate) async fn a_sleeper_is_woken_elsewhere_once(database: &mut Database) {
     assert_eq!(lay_down, 0, "the step before is in the ledger");
 }
 
-/// Though nobody looks: another node finds it by itself.
-pub(crate) async fn a_sleeper_is_woken_though_nobody_looks(database: &mut Database) {
+/// Without a poll: another node finds it by itself.
+pub(crate) async fn a_sleeper_is_woken_without_a_poll(database: &mut Database) {
     let (mut first, second) = Node::two(database, SHORT_LEASE).await;
     let id = first.create("nap", json!({"ms": SLEEP_MS})).await;
     first.logged("task sleeps").await;
@@ -68,7 +68,7 @@ pub(crate) async fn a_sleeper_is_woken_in_time_where_it_fell_asleep(database: &m
     );
 }
 
-/// Cancelled while it sleeps, on whichever node, it is over, and nobody wakes it.
+/// Cancelled while it sleeps, on whichever node, it is over, and no node wakes it.
 pub(crate) async fn a_sleeper_is_cancelled_from_anywhere(database: &mut Database) {
     let (first, second) = Node::two(database, LONG_LEASE).await;
     let id = first.create("nap", json!({"ms": SLEEP_MS})).await;

@@ -82,7 +82,7 @@ async fn a_feed_whose_server_was_restarted_says_resumed_and_goes_on() {
     assert_eq!(changed(&mut changes).await.0, "before");
     server.kill();
     server.start();
-    // Nobody listens at this moment, or not yet.
+    // There is no listener at this moment, or not yet.
     writer.create(record("missed", None)).await.unwrap();
     assert_eq!(next(&mut changes).await, Some(TaskChange::Resumed));
     let url = server.url().to_owned();
@@ -113,7 +113,7 @@ async fn a_stream_ends_with_its_store() {
 }
 
 #[tokio::test]
-async fn writes_are_told_only_while_somebody_listens() {
+async fn writes_are_told_only_while_there_is_a_listener() {
     let Some(url) = database().await else { return };
     let (store, raw) = (options(&url).key_prefix("quiet:").open().unwrap(), raw(&url).await);
     let (hearing, mut connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();

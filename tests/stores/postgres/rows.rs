@@ -238,7 +238,7 @@ async fn tasks_whose_node_is_gone_are_found_and_no_others() {
     assert_eq!(found(100, 500).await, 100 - 3);
     assert_eq!(found(100, 7).await, 7);
     assert_eq!(found(1_000, 500).await, 200 - 3);
-    assert_eq!(found(1_001, 500).await, 100 - 3, "what has expired needs nobody");
+    assert_eq!(found(1_001, 500).await, 100 - 3, "what has expired needs no sweep");
     assert_eq!(found(10_001, 500).await, 100 - 2);
 }
 

@@ -51,7 +51,7 @@ async fn what_is_acknowledged_survives_kill_9_in_the_middle_of_traffic() {
         super::until("traffic goes on", || total.load(Ordering::Relaxed) >= round * 300).await;
         fresh.keeps.kill();
         if round == 2 {
-            // Somebody meets it dead.
+            // A request meets it dead.
             assert!(fresh.get(&TaskId::new("t"), at(1)).await.unwrap_err().is_retryable());
         }
         fresh.keeps.start();
@@ -316,7 +316,7 @@ async fn an_update_of_several_round_trips_is_answered_in_time() {
 
 /// A connection whose other end has vanished is replaced, also where every caller gives up before the time-out.
 #[tokio::test]
-async fn a_connection_that_answers_nobody_is_replaced_though_callers_have_less_patience() {
+async fn a_connection_that_does_not_answer_is_replaced_though_callers_have_less_patience() {
     let Some(fresh) = fresh() else { return };
     fresh.create(record("t", None)).await.unwrap();
     let vanished = Arc::new(AtomicBool::new(false));

@@ -25,7 +25,7 @@ pub(super) async fn next(changes: &mut ChangeStream) -> TaskChange {
 }
 
 /// Takes the two `Resumed` at a stream's beginning: it begins, and it has reached the server. Called at once after the
-/// stream was asked for, as two that nobody has taken become one.
+/// stream was asked for, as two that no listener has taken become one.
 pub(super) async fn subscribed(changes: &mut ChangeStream) {
     assert_eq!(next(changes).await, TaskChange::Resumed);
     assert_eq!(next(changes).await, TaskChange::Resumed);
@@ -84,7 +84,7 @@ async fn after_the_server_restarted_the_feed_resumes() {
 }
 
 #[tokio::test]
-async fn nobody_listens_before_somebody_does_and_the_stream_ends_with_the_store() {
+async fn there_is_no_connection_without_a_listener_and_the_stream_ends_with_the_store() {
     let Some(fresh) = fresh() else { return };
     let listeners = |raw: &mut redis::Connection| -> u32 {
         let (_, count): (String, u32) = redis::cmd("PUBSUB")
@@ -104,7 +104,7 @@ async fn nobody_listens_before_somebody_does_and_the_stream_ends_with_the_store(
     assert_eq!(next(&mut more).await, TaskChange::Resumed);
     assert_eq!(listeners(&mut raw), 1, "one connection for all");
     drop((changes, more));
-    super::until("the connection is closed when nobody listens", || {
+    super::until("the connection is closed without a listener", || {
         listeners(&mut raw) == 0
     })
     .await;

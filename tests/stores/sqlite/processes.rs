@@ -174,7 +174,7 @@ async fn a_file_that_stays_locked_is_unavailable_in_time_and_usable_after() {
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
     assert!(start.elapsed() < std::time::Duration::from_secs(2));
     assert!(!error.to_string().contains("database is locked"), "{error}");
-    // Readers do not wait for writers, nor does whoever opens the file.
+    // Readers do not wait for writers, nor does a process that opens the file.
     assert!(fresh.get(&id, at(1)).await.unwrap().is_some());
     let another = SqliteStore::open(fresh.path()).unwrap();
     assert!(another.get(&id, at(1)).await.unwrap().is_some());

@@ -10,7 +10,7 @@ use super::Fresh;
 use crate::records::{at, create_two_hundred_leases, increment, json, record};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mutation_that_panics_fails_its_caller_and_nobody_else() {
+async fn a_mutation_that_panics_fails_its_caller_alone() {
     let fresh = Arc::new(Fresh::new());
     for id in ["a", "b"] {
         fresh.create(record(id, None)).await.unwrap();
@@ -133,6 +133,6 @@ async fn tasks_whose_node_is_gone_are_found_and_no_others() {
     assert_eq!(found(100, 500).await, 100 - 3);
     assert_eq!(found(100, 7).await, 7);
     assert_eq!(found(1_000, 500).await, 200 - 3);
-    assert_eq!(found(1_001, 500).await, 100 - 3, "what has expired needs nobody");
+    assert_eq!(found(1_001, 500).await, 100 - 3, "what has expired needs no sweep");
     assert_eq!(found(10_001, 500).await, 100 - 2);
 }

@@ -109,7 +109,7 @@ pub(super) async fn serve(preload: &Preload, ready: impl FnOnce(&str) + Send + '
             "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY=",
         );
     if preload.expiring > 0 {
-        // What expires shall be swept while somebody looks.
+        // What expires shall be swept while a client polls.
         config = config.set("mcp.tasks.sweep-interval", "PT1S");
     }
     let runtime = TaskRuntime::builder()

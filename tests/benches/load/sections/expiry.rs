@@ -1,4 +1,4 @@
-//! Tasks whose time is over: their removal costs what expires, whatever else is stored, and holds nobody up.
+//! Tasks whose time is over: their removal costs what expires, whatever else is stored, and holds no request up.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::Setting;
 const FULL: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(6));
 const QUICK: (Duration, Duration) = (Duration::from_millis(1000), Duration::from_millis(2500));
 
-/// How often somebody asks meanwhile.
+/// How often a client asks meanwhile.
 const PACE: Duration = Duration::from_millis(2);
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<()> {

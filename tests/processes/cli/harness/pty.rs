@@ -1,4 +1,4 @@
-//! A terminal with somebody in front of it.
+//! A terminal with a user in front of it.
 
 use std::io::{Read, Write};
 use std::num::NonZero;

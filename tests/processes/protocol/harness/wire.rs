@@ -111,7 +111,7 @@ impl Wire {
         self.exchange(request).await.0
     }
 
-    /// Sends a request whose response nobody waits for, without going away.
+    /// Sends a request whose response is not waited for, without going away.
     pub(crate) async fn start(&self, request: &Request) {
         let body = self.body(request);
         match &self.transport {

@@ -121,7 +121,7 @@ async fn write_unread(mut stdin: ChildStdin, text: String) -> (JoinHandle<ChildS
 
 /// 2026-07-28, "stdio", "Shutdown": a client closes stdin and waits for the server to end, whether it reads or not.
 #[tokio::test]
-async fn the_end_of_stdin_is_seen_with_answers_that_nobody_reads() {
+async fn the_end_of_stdin_is_seen_with_answers_that_are_not_read() {
     let wire = Wire::stdio();
     let bad = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","x":"\ud800"}"#;
     let call = Request::call("plain", json!({"text": "a".repeat(200), "times": 2}));
@@ -141,7 +141,7 @@ async fn the_end_of_stdin_is_seen_with_answers_that_nobody_reads() {
 /// answered.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn answers_that_nobody_reads_fill_no_memory() {
+async fn answers_that_are_not_read_fill_no_memory() {
     const SENT: usize = 8 * 1024 * 1024;
     let wire = Wire::stdio();
     let body = |id: usize| wire.body(&Request::listen(json!(id), &["never"]));

@@ -12,7 +12,7 @@ fn calling(id: &Value, text: &str) -> String {
         .replace(r#""arguments":{}"#, &format!(r#""arguments":{{"text":{text}}}"#))
 }
 
-/// JSON-RPC 2.0, section 5.1: what is no JSON is answered with -32700, by its id where one can be seen. Nobody waits for a
+/// JSON-RPC 2.0, section 5.1: what is no JSON is answered with -32700, by its id where one can be seen. No client waits for a
 /// response that never comes.
 #[tokio::test]
 async fn a_request_that_cannot_be_decoded_is_answered_by_its_id() {
