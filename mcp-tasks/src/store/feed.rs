@@ -220,7 +220,7 @@ mod tests {
             while !listeners.are_gone() {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if self.breaks {
-                    return End::Failed(super::super::failure::late("it", Duration::ZERO));
+                    return End::Failed(crate::store::failure::late("it", Duration::ZERO));
                 }
             }
             End::NobodyListens

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::StoreFuture;
+use crate::store::StoreFuture;
 use crate::{Idle, RecordError, TaskRecord, TaskStatus, Timestamp};
 
 /// A backend's name for one state of one key. Only equality counts.

@@ -22,10 +22,10 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use super::super::Factory;
 use super::sessions::Sessions;
 use crate::host::handler::TaskServer;
 use crate::host::operations::Operations;
+use crate::serve::Factory;
 use crate::serve::message::REVISION;
 use crate::serve::subscription::LISTEN;
 

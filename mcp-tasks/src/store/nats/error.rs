@@ -8,8 +8,8 @@ use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 use mcp_tasks_core::StoreError;
 
-use super::super::failure;
-pub(super) use super::super::failure::refused;
+use crate::store::failure;
+pub(super) use crate::store::failure::refused;
 
 type Source = Box<dyn StdError + Send + Sync>;
 

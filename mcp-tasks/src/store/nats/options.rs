@@ -10,9 +10,9 @@ use mcp_tasks_core::StoreError;
 use mcp_tasks_core::store::DEFAULT_KEY_PREFIX;
 use percent_encoding::percent_decode_str;
 
-use super::super::defaults::TIMEOUT;
 use super::error::refused;
 use super::{NatsStore, name};
+use crate::store::defaults::TIMEOUT;
 
 /// What a wrong URL is answered with.
 const USAGE: &str = "write `nats://host`, `nats://user:password@host:4222,other-host` or `tls://token@host`, characters other \

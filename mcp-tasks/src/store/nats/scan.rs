@@ -7,11 +7,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use mcp_tasks_core::store::RecordMarks;
 use mcp_tasks_core::{StoreError, TaskRecord, Timestamp};
 
-use super::super::failure::warn_unreadable;
 use super::backend::{Backend, Newest};
 use super::index::{Place, Time};
 use super::name;
 use super::watch::Indexed;
+use crate::store::failure::warn_unreadable;
 
 /// How many records are taken from the index at a time, so that its lock is held for microseconds.
 const PAGE: usize = 128;

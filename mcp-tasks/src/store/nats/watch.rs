@@ -12,7 +12,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::super::pauses::Pauses;
 use super::bucket::Bucket;
 use super::connection::Connection;
 use super::delivery::Delivery;
@@ -20,6 +19,7 @@ use super::error::{late, of_request, refused, unavailable};
 use super::index::Index;
 use super::marks::{Marks, is_marker};
 use super::name;
+use crate::store::pauses::Pauses;
 
 /// How often the server says that it is there when nothing is written. With the patience below, an interruption that
 /// nothing else tells of is noticed within 15 s, half a default lease.

@@ -8,9 +8,9 @@ use mcp_tasks_core::store::{CasEntry, CasOutcome, CasVersion, CasWrite, Expect, 
 use mcp_tasks_core::{CasBackend, StoreError, StoreFuture, Timestamp};
 use tokio_postgres::Row;
 
-use super::super::version;
 use super::database::{Database, Parameters};
 use super::feed;
+use crate::store::version;
 
 /// The rows of one prefix.
 #[derive(Debug)]

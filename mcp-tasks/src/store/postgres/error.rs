@@ -9,7 +9,7 @@ use mcp_tasks_core::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use super::super::failure::{late, refused};
+use crate::store::failure::{late, refused};
 
 /// Whether the connection is of no use any more, so that another one may do what it could not.
 pub(super) fn is_broken(error: &Error) -> bool {

@@ -8,11 +8,11 @@ use mcp_tasks_core::store::RecordMarks;
 use mcp_tasks_core::{StoreError, TaskChange, TaskId};
 use tokio_postgres::AsyncMessage;
 
-use super::super::feed::{End, Listeners, Source};
-use super::super::message;
 use super::backend::{original, storable};
 use super::database::{Database, Server};
 use super::error::{store_error, too_late};
+use crate::store::feed::{End, Listeners, Source};
+use crate::store::message;
 
 /// For how long writers tell of their writes once somebody has said that he listens, and how often that is said again: often
 /// enough that one late word does no harm, and seldom enough to cost nothing. It is also how soon a connection that was cut

@@ -4,8 +4,8 @@ use deadpool_postgres::Client;
 use mcp_tasks_core::StoreError;
 use tokio_postgres::Error;
 
-use super::super::failure::refused;
 use super::error::store_error;
+use crate::store::failure::refused;
 
 /// The layout this release reads and writes. A change of the tables raises it and adds a step to [`lay_out`].
 const LAYOUT: i32 = 1;

@@ -13,9 +13,9 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
-use super::super::defaults::TIMEOUT;
-use super::super::failure::refused;
 use super::PostgresStore;
+use crate::store::defaults::TIMEOUT;
+use crate::store::failure::refused;
 
 /// Enough that concurrent writes share flushes of the server's log, and six nodes stay below the hundred connections that
 /// a server allows unless told otherwise.

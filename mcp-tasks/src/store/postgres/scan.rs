@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mcp_tasks_core::{RecordError, StoreError, TaskRecord, Timestamp};
 
-use super::super::failure::warn_unreadable;
 use super::backend::{Backend, column, millis};
+use crate::store::failure::warn_unreadable;
 
 /// How many rows are read and removed at a time: few enough that a transaction is short and its locks are gone at once, many
 /// enough that a round trip is not paid for each.

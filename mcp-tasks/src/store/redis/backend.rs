@@ -7,12 +7,12 @@ use mcp_tasks_core::store::{CasBackend, CasEntry, CasOutcome, CasVersion, CasWri
 use mcp_tasks_core::{RecordError, StoreError, StoreFuture, TaskId};
 use redis::RedisResult;
 
-use super::super::failure::refused;
-use super::super::{message, version};
 use super::connection::{Connection, Link};
 use super::error;
 use super::keys::{Keys, split, version_text};
 use super::scripts::{COMPARE_AND_SET, REMOVE};
+use crate::store::failure::refused;
+use crate::store::{message, version};
 
 /// How much longer than its task a record stays in Redis, which counts by its own clock from when a write arrives. Far more
 /// than clocks of nodes differ by, so that no node misses a record it holds for live.

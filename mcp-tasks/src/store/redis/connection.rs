@@ -12,10 +12,10 @@ use redis::cluster_async::ClusterConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisFuture, RedisResult, Value};
 use tokio::time::Instant;
 
-use super::super::failure::late;
 use super::durability;
 use super::endpoint::Endpoint;
 use super::error::{spoils_connection, store_error, was_dropped};
+use crate::store::failure::late;
 
 /// How many commands may wait to be sent. The driver's 50 makes callers queue for a place before they queue for the server.
 const WAITING: usize = 1024;

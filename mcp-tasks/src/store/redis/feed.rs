@@ -8,11 +8,11 @@ use mcp_tasks_core::{StoreError, TaskChange, TaskId};
 use redis::aio::PubSub;
 use redis::{Client, ProtocolVersion, RedisResult};
 
-use super::super::failure::late;
-use super::super::feed::{End, Listeners, Source};
-use super::super::message;
 use super::connection::Link;
 use super::error::store_error;
+use crate::store::failure::late;
+use crate::store::feed::{End, Listeners, Source};
+use crate::store::message;
 
 /// How often the server is asked whether it is still there, and whether anybody still listens here: a connection that only
 /// listens learns of nothing else.

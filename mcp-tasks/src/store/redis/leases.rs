@@ -6,11 +6,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use mcp_tasks_core::{RecordError, StoreError, TaskRecord, Timestamp};
 use redis::{Cmd, cmd};
 
-use super::super::failure::warn_unreadable;
 use super::Inner;
 use super::backend::entry;
 use super::keys::SHARDS;
 use super::scripts::FORGET_LEASES;
+use crate::store::failure::warn_unreadable;
 
 /// How many shards are asked at once: one round trip's worth of commands, without crowding out what else is sent.
 const AT_ONCE: usize = 16;

@@ -10,9 +10,6 @@ use redis::aio::ConnectionManager;
 use redis::cluster::ClusterClientBuilder;
 use redis::{Client, ClientTlsConfig, ConnectionAddr, TlsCertificates};
 
-use super::super::defaults::TIMEOUT;
-use super::super::failure::refused;
-use super::super::feed::Feed;
 use super::backend::RedisBackend;
 use super::connection::Link;
 use super::endpoint::Endpoint;
@@ -20,6 +17,9 @@ use super::feed::Channel;
 use super::keys::Keys;
 use super::url::{self, Target};
 use super::{Inner, RedisStore};
+use crate::store::defaults::TIMEOUT;
+use crate::store::failure::refused;
+use crate::store::feed::Feed;
 
 /// How often a cluster connection follows a slot that has moved, or tries a node again, in one operation. The operation's
 /// time-out ends it anyway.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use mcp_tasks_core::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
-use super::super::failure::refused;
 use super::error::{busy, is_busy, of_file, store_error};
 use super::{Durability, SqliteOptions};
+use crate::store::failure::refused;
 
 /// The layout this release reads and writes. A change of the tables raises it and adds a step to [`lay_out`].
 const LAYOUT: i64 = 1;

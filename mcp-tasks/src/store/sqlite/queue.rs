@@ -7,8 +7,8 @@ use std::time::Duration;
 use mcp_tasks_core::StoreError;
 use tokio::sync::oneshot;
 
-use super::super::failure::late;
 use super::error::ended;
+use crate::store::failure::late;
 
 /// What a thread answers: the outcome, or the panic of what it was given to run.
 pub(super) type Answer<T> = Result<Result<T, StoreError>, Box<dyn Any + Send>>;

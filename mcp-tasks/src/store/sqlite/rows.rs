@@ -9,8 +9,8 @@ use quick_cache::unsync::Cache;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, OptionalExtension, Row, params};
 
-use super::super::failure::refused;
 use super::parsed::Parsed;
+use crate::store::failure::refused;
 
 /// How much of what was last written is kept, in bytes of records as stored: a few thousand ordinary records, which is
 /// more than a node runs at a time, and nothing that an operator would look for.

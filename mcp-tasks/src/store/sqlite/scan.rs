@@ -5,9 +5,9 @@ use std::sync::Arc;
 use mcp_tasks_core::{RecordError, StoreError, TaskRecord, Timestamp};
 use rusqlite::{Connection, Error, params};
 
-use super::super::failure::warn_unreadable;
 use super::Inner;
 use super::rows::{millis, text};
+use crate::store::failure::warn_unreadable;
 
 /// How many records go in one write: few enough that a create which comes meanwhile does not feel it.
 const PAGE: i64 = 64;

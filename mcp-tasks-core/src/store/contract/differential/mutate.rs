@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::records::{asking, raw};
 use super::{HALF_SLOT, SLOT};
 use crate::store::contract::Dice;
+use crate::store::contract::records::{asking, raw};
 use crate::{Change, Claim, Mutation, Report, TaskRecord, TaskStatus, Timestamp};
 
 #[derive(Debug, Clone)]
