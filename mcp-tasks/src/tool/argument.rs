@@ -20,7 +20,7 @@ use crate::tool::schema;
 ///
 /// ```standalone_crate
 /// use mcp_tasks::{Args, mcp_tool};
-/// /// use serde::Deserialize;
+/// use mcp_tasks::prelude::{Deserialize, JsonSchema};
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// #[serde(rename_all = "camelCase")]
