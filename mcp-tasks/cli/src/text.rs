@@ -10,10 +10,16 @@ fn is_unsafe(c: char) -> bool {
             c,
             '\u{061C}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}'
         )
+        // Blanks that are letters to Unicode, a soft hyphen, and what only changes the look of the character before.
+        || matches!(
+            c,
+            '\u{00AD}' | '\u{034F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'
+        )
+        || matches!(c, '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FFA0}' | '\u{E0100}'..='\u{E01EF}')
         || matches!(c, '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
 }
 
-/// The text with what [is_unsafe] made visible, as `\u{1b}`. Line ends and tabs stay.
+/// The text with what [`is_unsafe`] made visible, as `\u{1b}`. Line ends and tabs stay.
 pub(crate) fn block(text: &str) -> Cow<'_, str> {
     let keeps = |c: char| matches!(c, '\n' | '\t') || !is_unsafe(c);
     if text.chars().all(keeps) {
@@ -48,7 +54,7 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// JSON in which nothing [is_unsafe]; it reads as the same value.
+/// JSON without anything that [`is_unsafe`]; it reads as the same value.
 pub(crate) fn json(value: &serde_json::Value) -> String {
     escaped(format!("{value:#}"))
 }
@@ -64,7 +70,7 @@ fn escaped(text: String) -> String {
     }
     let mut clean = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        // Outside strings there is nothing that is_unsafe but line ends, and inside there are none.
+        // Outside strings nothing is unsafe but line ends, and inside there are none.
         if c == '\n' || !is_unsafe(c) {
             clean.push(c);
         } else {
@@ -83,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_acts_gets_through() {
+    fn nothing_unsafe_gets_through() {
         for c in (0..=0x0010_FFFF).filter_map(char::from_u32) {
             let text = format!("a{c}b");
             for clean in [block(&text).into_owned(), line(&text), super::json(&json!(text))] {
@@ -91,6 +97,10 @@ mod tests {
                 assert!(matches!(left.as_str(), "" | "\n" | "\t"), "{c:?} in {clean:?}");
             }
         }
+        assert_eq!(
+            block("a\u{180E}\u{3164}\u{115F}\u{FE0F}"),
+            "a\\u{180e}\\u{3164}\\u{115f}\\u{fe0f}"
+        );
         assert_eq!(block("\u{1b}[2J\u{9b}0m"), "\\u{1b}[2J\\u{9b}0m");
         assert_eq!(block("a\r\nb\rc\td"), "a\nb\\u{d}c\td");
         assert_eq!(line(" a\n\tb\u{7} "), "a b\\u{7}");
