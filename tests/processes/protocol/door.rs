@@ -57,6 +57,30 @@ async fn a_foreign_origin_or_host_is_forbidden() {
     }
 }
 
+/// RFC 9110, section 12.5.1: a client that accepts everything is served.
+#[tokio::test]
+async fn a_client_that_accepts_everything_is_served() {
+    let wire = Wire::http().await;
+    let headers = wire.headers("server/discover", None);
+    for (accept, expected) in [
+        ("*/*", 200),
+        ("text/html, */*;q=0.8", 200),
+        ("application/json", 406),
+        ("*/*;q=0", 406),
+    ] {
+        assert_eq!(
+            status(&wire, with(&headers, "accept", accept)).await,
+            expected,
+            "{accept}"
+        );
+    }
+    // Also where it is answered in front of rmcp.
+    let id = wire.create("wait", json!({"gate": "shut"})).await;
+    let get = wire.body(&Request::get(&id)).to_string();
+    let headers = with(&wire.headers("tasks/get", Some(&id)), "accept", "*/*");
+    assert_eq!(wire.post(headers, get).await.0.result()["status"], "working");
+}
+
 /// Other names are let in by configuration, and then the loopback ones are not.
 #[tokio::test]
 async fn configured_hosts_and_origins_are_served() {

@@ -186,7 +186,7 @@ impl<'a> RequestHeaders<'a> {
 }
 
 /// What published clients accept, letter by letter.
-const USUAL_ACCEPT: &str = "application/json, text/event-stream";
+pub(super) const USUAL_ACCEPT: &str = "application/json, text/event-stream";
 
 fn is_json(kind: &str) -> bool {
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
