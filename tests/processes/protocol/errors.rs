@@ -20,6 +20,16 @@ async fn tasks_list_and_tasks_result_are_no_methods() {
     }
 }
 
+/// JSON-RPC 2.0, section 5.1: the message says what is wrong, and names the method.
+#[tokio::test]
+async fn a_method_that_is_not_there_is_named() {
+    for wire in Wire::both().await {
+        let reply = wire.ask(&Request::new("no/such", json!({}))).await;
+        reply.refused(-32601, 404);
+        assert_eq!(reply.error_words(), "Method not found: no/such");
+    }
+}
+
 /// A known method with params that do not decode is `-32602`, and never `-32601`.
 #[tokio::test]
 async fn malformed_params_of_known_methods_are_invalid_params() {

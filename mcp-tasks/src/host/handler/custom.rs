@@ -40,6 +40,14 @@ impl<H: ServerHandler> TaskServer<H> {
             let message = format!("Invalid params: they are not what {} takes", request.method);
             return Err(ErrorData::invalid_params(message, None));
         }
-        self.inner.on_custom_request(request, context).await
+        let method = request.method.clone();
+        let answer = self.inner.on_custom_request(request, context).await;
+        answer.map_err(|mut error| {
+            // rmcp's own words are the bare name.
+            if error.code == ErrorCode::METHOD_NOT_FOUND && error.message == method {
+                error.message = format!("Method not found: {method}").into();
+            }
+            error
+        })
     }
 }
