@@ -23,16 +23,19 @@ pub(super) fn too_long(kind: MessageKind) -> Option<Vec<u8>> {
     Some(refusal(id.as_ref(), &error))
 }
 
-/// The response to a line that is not JSON, if it looks like a request. Anything else may be no message at all, or an error on
-/// its way back to its sender: answers to those could go on without end.
+/// The response to a line that is not JSON (JSON-RPC 2.0, section 5.1), unless it looks like a response or a notification,
+/// which get none: it may be an error on its way back to its sender. A blank line is no message.
 pub(super) fn undecodable(line: &[u8], reason: &serde_json::Error) -> Option<Vec<u8>> {
+    if line.trim_ascii().is_empty() {
+        return None;
+    }
     let mut scanner = IdScanner::default();
     scanner.scan(line);
     let id = match scanner.kind() {
         MessageKind::Request(id) => Some(id),
-        MessageKind::RequestWithoutId => None,
-        MessageKind::Unanswered | MessageKind::Unknown => {
-            tracing::debug!(%reason, "a line that is not JSON is ignored");
+        MessageKind::RequestWithoutId | MessageKind::Unknown => None,
+        MessageKind::Unanswered => {
+            tracing::debug!(%reason, "a notification or a response that is not JSON is ignored");
             return None;
         }
     };

@@ -62,9 +62,33 @@ async fn a_request_that_cannot_be_decoded_is_answered_by_its_id() {
     }
 }
 
-/// JSON-RPC 2.0, section 4.1: what cannot be told to be a request gets no answer, so that no two ends send each other errors.
+/// JSON-RPC 2.0, section 5.1: a line that is no JSON is answered with -32700, also where no id can be seen in it.
 #[tokio::test]
-async fn what_is_no_request_and_cannot_be_decoded_gets_no_answer() {
+async fn a_line_that_is_no_json_is_answered() {
+    let wire = Wire::stdio();
+    let deep = "[".repeat(100_000);
+    for line in [
+        r#"{"jsonrpc":"2.0","id":7,"meth"#,
+        r#"INFO {"jsonrpc":"2.0","id":7,"method":"tools/list"}"#,
+        r#"[{"id":7,"method":"tools/list"}"#,
+        "{not json",
+        "{",
+        "}",
+        "hello",
+        &deep,
+    ] {
+        let before = wire.received().len();
+        wire.write_line(line).await;
+        let answer = until("an answer", async || wire.received().get(before).cloned()).await;
+        assert_eq!(answer["error"]["code"], -32700, "{line}: {answer}");
+        assert!(answer.get("id").is_none(), "{line}: {answer}");
+    }
+}
+
+/// JSON-RPC 2.0, section 4.1: what looks like a response or a notification gets no answer, so that no two ends send each other
+/// errors; nor does a blank line.
+#[tokio::test]
+async fn a_response_or_notification_that_cannot_be_decoded_gets_no_answer() {
     let wire = Wire::stdio();
     wire.seen().await;
     let before = wire.received().len();
@@ -72,13 +96,8 @@ async fn what_is_no_request_and_cannot_be_decoded_gets_no_answer() {
         r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32700,"message":"\ud800"}}"#,
         r#"{"jsonrpc":"2.0","id":7,"result":{"#,
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\ud800"}}"#,
-        r#"{"jsonrpc":"2.0","id":7,"meth"#,
-        r#"INFO {"jsonrpc":"2.0","id":7,"method":"tools/list"}"#,
-        r#"[{"id":7,"method":"tools/list"}"#,
-        "{",
-        "}",
-        "hello",
         " ",
+        "",
     ] {
         wire.write_line(line).await;
     }
