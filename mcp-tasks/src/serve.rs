@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::settings::Transport;
 use crate::config::start::StartError;
-use crate::host::handler::NoHandler;
+use crate::host::handler::{NoHandler, TaskServer};
 use crate::host::runtime::TaskRuntime;
 
 #[cfg(feature = "http")]
@@ -247,6 +247,10 @@ impl<H: ServerHandler> Server<H> {
     pub async fn serve_until(mut self, stop: CancellationToken) -> Result<()> {
         let runtime = self.runtime.clone();
         for warning in runtime.warnings.texts() {
+            self.notice.print(warning);
+        }
+        // The log has it from when the handler was wrapped.
+        if let Some(warning) = TaskServer::new(runtime.operations.clone(), (self.handler)()).uncallable_tools() {
             self.notice.print(warning);
         }
         tokio::select! {

@@ -98,6 +98,14 @@ mod tests {
             assert_eq!(read(&cache, &extension("{}")), Some(true));
             assert_eq!(read(&cache, "{}"), Some(false));
             assert_eq!(read(&cache, r#"{"extensions":{"other":{}}}"#), Some(false));
+            assert_eq!(read(&cache, &extension(r#"{"revision":"2026-07-28"}"#)), Some(true));
+            for other in [r#""2027-01-01""#, "1", "null"] {
+                assert_eq!(
+                    read(&cache, &extension(&format!(r#"{{"revision":{other}}}"#))),
+                    Some(false),
+                    "{other}"
+                );
+            }
             for value in ["true", "[]", "1", "\"\""] {
                 assert_eq!(read(&cache, &extension(value)), None, "{value}");
             }

@@ -1,10 +1,19 @@
 //! Whether a request declares the Tasks extension.
 
 use rmcp::ErrorData;
-use rmcp::model::TASKS_EXTENSION_ID;
+use rmcp::model::{ProtocolVersion, TASKS_EXTENSION_ID};
 use serde_json::{Value, json};
 
 use crate::tool::elicit_error::missing_capability;
+
+/// The revision of the protocol whose Tasks extension this release speaks.
+pub(crate) const REVISION: &str = "2026-07-28";
+
+/// [`REVISION`] in rmcp's type.
+pub(crate) const PROTOCOL_VERSION: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+
+/// The member of the extension's settings that names a revision of it (SEP-3392, "Identifiers and compatibility").
+const SETTING: &str = "revision";
 
 /// What one request says about the Tasks extension (Tasks extension, "Capability Negotiation"). Neither an earlier
 /// request nor an `initialize` counts, and revisions before 2026-07-28 have no extensions.
@@ -24,6 +33,10 @@ impl TasksExtension {
             .and_then(|extensions| extensions.get(TASKS_EXTENSION_ID));
         match value {
             None => Self::Undeclared,
+            // What a client means by a revision that is not known here cannot be served.
+            Some(Value::Object(settings)) if settings.get(SETTING).is_some_and(|revision| revision != REVISION) => {
+                Self::Undeclared
+            }
             Some(Value::Object(_)) => Self::Declared,
             Some(_) => Self::Malformed,
         }

@@ -4,10 +4,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use mcp_tasks_core::TaskSupport;
 use rmcp::model::*;
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
+use crate::host::extension::{PROTOCOL_VERSION, REVISION};
 use crate::host::operations::{Operations, answered};
 
 mod call;
@@ -78,6 +80,23 @@ impl<H: ServerHandler> TaskServer<H> {
     /// The wrapped handler.
     pub const fn inner(&self) -> &H {
         &self.inner
+    }
+
+    /// What to warn of at the start: tools that no client can call through this handler.
+    pub(crate) fn uncallable_tools(&self) -> Option<String> {
+        if self.supported_protocol_versions().contains(&PROTOCOL_VERSION) {
+            return None;
+        }
+        let registry = self.operations.engine().registry();
+        let required = registry.iter().filter(|tool| tool.support() == TaskSupport::Required);
+        let names: Vec<_> = required.map(|tool| &*tool.name).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "the wrapped handler does not speak {REVISION}, so no client can call the tools that run only as tasks: {}; \
+                 add that revision to its `supported_protocol_versions`, or leave `required` out of their attributes",
+                names.join(", ")
+            )
+        })
     }
 
     /// Adds our tools to what the wrapped handler advertises.
@@ -319,5 +338,41 @@ impl<H: ServerHandler> ServerHandler for TaskServer<H> {
 
     async fn on_custom_notification(&self, notification: CustomNotification, context: NotificationContext<RoleServer>) {
         self.inner.on_custom_notification(notification, context).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{TaskRuntime, mcp_task};
+
+    use super::*;
+
+    /// Runs only as a task.
+    #[mcp_task(required)]
+    async fn only_a_task() {}
+
+    /// Runs either way.
+    #[mcp_task]
+    async fn either_way() {}
+
+    struct Speaks(&'static [ProtocolVersion]);
+
+    impl ServerHandler for Speaks {
+        fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+            Cow::Borrowed(self.0)
+        }
+    }
+
+    #[test]
+    fn a_handler_that_cannot_serve_required_tools_is_warned_of() {
+        let older = &[ProtocolVersion::V_2025_11_25];
+        let both = &[ProtocolVersion::V_2026_07_28, ProtocolVersion::V_2025_11_25];
+        let builder = || TaskRuntime::builder().without_inventory();
+        let required = builder().register::<only_a_task>().build().unwrap();
+        let optional = builder().register::<either_way>().build().unwrap();
+        let warning = |runtime: &TaskRuntime, versions| runtime.wrap(Speaks(versions)).unwrap().uncallable_tools();
+        assert!(warning(&required, older).is_some_and(|warning| warning.contains("only_a_task")));
+        assert_eq!(warning(&required, both), None);
+        assert_eq!(warning(&optional, older), None);
     }
 }

@@ -53,7 +53,8 @@ impl TaskRuntime {
 
     /// Adds this runtime's tools and the methods of the Tasks extension to an rmcp handler.
     ///
-    /// rmcp asks for a handler per session or request; all that are wrapped here share the one runtime.
+    /// rmcp asks for a handler per session or request; all that are wrapped here share the one runtime. A handler that does not
+    /// speak the revision with tasks is warned of, through `tracing`, if there are tools that run only as tasks.
     ///
     /// # Errors
     /// When a tool of the handler, as its `get_tool` shows, has the name of a tool of this runtime.
@@ -68,7 +69,11 @@ impl TaskRuntime {
             }
         }
         problems.finish()?;
-        Ok(TaskServer::new(self.operations.clone(), handler))
+        let server = TaskServer::new(self.operations.clone(), handler);
+        if let Some(warning) = server.uncallable_tools() {
+            tracing::warn!("{warning}");
+        }
+        Ok(server)
     }
 
     /// An rmcp handler with this runtime's tools and nothing else.

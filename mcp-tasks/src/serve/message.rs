@@ -12,8 +12,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// The revision that has the extension.
-pub(super) const REVISION: &str = "2026-07-28";
+pub(super) use crate::host::extension::REVISION;
 
 /// An object and nothing else: a derived `Deserialize` accepts a list of the members too, which is no message.
 #[derive(Debug)]

@@ -40,6 +40,22 @@ async fn a_declaration_counts_for_its_own_request_and_no_later_one() {
     }
 }
 
+/// SEP-3392: a client that means a revision of the extension which this server does not know has not declared the one it knows.
+#[tokio::test]
+async fn a_revision_that_is_not_known_does_not_declare() {
+    for wire in Wire::both().await {
+        for (settings, expected) in [
+            (json!({"revision": "2026-07-28"}), "task"),
+            (json!({"other": 1}), "task"),
+            (json!({"revision": "2027-01-01"}), "complete"),
+            (json!({"revision": 1}), "complete"),
+        ] {
+            let capabilities = json!({"extensions": {TASKS: settings}});
+            assert_eq!(wire.ask(&call(capabilities)).await.result()["resultType"], expected);
+        }
+    }
+}
+
 /// 2026-07-28, "Capabilities": the value of an extension is an object; settings in it do not matter.
 #[tokio::test]
 async fn an_extension_value_that_is_no_object_is_invalid_params() {

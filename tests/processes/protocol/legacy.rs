@@ -76,6 +76,23 @@ async fn a_required_tool_gives_a_session_an_error_a_person_can_read() {
     }
 }
 
+/// 2025-11-25, "Tools": a listing shows what can be called. A required tool cannot, in a session.
+#[tokio::test]
+async fn a_required_tool_is_not_listed_in_a_session() {
+    let is_listed = |reply: &Value, name: &str| {
+        let tools = reply["tools"].as_array().unwrap();
+        tools.iter().any(|tool| tool["name"] == name)
+    };
+    for wire in Wire::legacy().await {
+        let list = wire.ask(&Request::new("tools/list", json!({}))).await.result().clone();
+        assert!(is_listed(&list, "optional") && !is_listed(&list, "required"), "{list}");
+    }
+    for wire in Wire::both().await {
+        let list = wire.ask(&Request::new("tools/list", json!({}))).await.result().clone();
+        assert!(is_listed(&list, "optional") && is_listed(&list, "required"), "{list}");
+    }
+}
+
 /// `tasks/*` need a declaration, which a session cannot give.
 #[tokio::test]
 async fn tasks_methods_are_refused_in_a_session() {

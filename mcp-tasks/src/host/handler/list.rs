@@ -5,6 +5,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::TaskServer;
+use super::request::is_stateless;
 use crate::host::operations::ListTools;
 
 impl<H: ServerHandler> TaskServer<H> {
@@ -15,6 +16,7 @@ impl<H: ServerHandler> TaskServer<H> {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context)?;
+        let has_tasks = is_stateless(&context);
         let first_page = request.as_ref().is_none_or(|request| request.cursor.is_none());
         let mut result = if self.inner.get_info().capabilities.tools.is_some() {
             self.inner.list_tools(request, context).await?
@@ -23,7 +25,12 @@ impl<H: ServerHandler> TaskServer<H> {
         } else {
             return Err(ErrorData::invalid_params("Invalid cursor", None));
         };
-        let mut ours = self.operations.list(ListTools { caller, first_page }).await;
+        let list = ListTools {
+            caller,
+            first_page,
+            has_tasks,
+        };
+        let mut ours = self.operations.list(list).await;
         ours.tools.append(&mut result.tools);
         result.tools = ours.tools;
         if ours.is_private {

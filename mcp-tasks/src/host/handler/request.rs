@@ -1,12 +1,11 @@
 //! What a request of rmcp's says about its client.
 
-use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 
 use super::TaskServer;
-use crate::host::extension::TasksExtension;
+use crate::host::extension::{REVISION, TasksExtension};
 use crate::host::trace_context::trace_context;
 use crate::run::origin::RequestOrigin;
 use crate::tool::caller::Caller;
@@ -20,7 +19,7 @@ fn declared(context: &RequestContext<RoleServer>) -> Option<&Value> {
 /// Whether the request is of a revision without sessions, 2026-07-28 or later.
 pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
-    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+    version.is_some_and(|version| version.as_str() >= REVISION)
 }
 
 /// What this very request says about the extension.

@@ -1,5 +1,6 @@
 //! `tools/list`: our tools, for one caller.
 
+use mcp_tasks_core::TaskSupport;
 use rmcp::model::Tool;
 
 use super::Operations;
@@ -10,6 +11,8 @@ use crate::tool::caller::Caller;
 pub(crate) struct ListTools {
     pub(crate) caller: Caller,
     pub(crate) first_page: bool,
+    /// Whether a call in the revision of this request can become a task.
+    pub(crate) has_tasks: bool,
 }
 
 /// Our part of a page.
@@ -22,17 +25,18 @@ pub(crate) struct ListedTools {
 }
 
 impl Operations {
-    /// Our tools without those whose guard denies the caller.
+    /// Our tools without those whose guard denies the caller, and those that the caller could not call in this revision.
     pub(crate) async fn list(&self, request: ListTools) -> ListedTools {
         let registry = self.engine.registry();
         let mut tools = Vec::new();
         if request.first_page {
             for tool in registry.iter() {
-                let is_listed = match tool.guard {
-                    Some(guard) => guard(&request.caller).await.is_ok(),
-                    None => true,
+                let is_callable = request.has_tasks || tool.support() != TaskSupport::Required;
+                let is_allowed = match tool.guard {
+                    Some(guard) if is_callable => guard(&request.caller).await.is_ok(),
+                    _ => true,
                 };
-                if is_listed {
+                if is_callable && is_allowed {
                     tools.push(tool.model.clone());
                 }
             }

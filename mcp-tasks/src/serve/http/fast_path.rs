@@ -17,18 +17,19 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use futures::future::BoxFuture;
 use rmcp::ServerHandler;
-use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::sessions::Sessions;
+use crate::host::extension::PROTOCOL_VERSION;
 use crate::host::handler::TaskServer;
 use crate::host::operations::Operations;
 use crate::serve::Factory;
 use crate::serve::message::REVISION;
 use crate::serve::subscription::LISTEN;
 
+mod accept;
 mod body;
 mod gate;
 mod listen;
@@ -81,7 +82,7 @@ impl<H: ServerHandler> McpService<H> {
         let require_name = settings.http_require_name;
         // A handler that does not speak the revision has every request of it refused.
         let versions = TaskServer::new(operations.clone(), handler()).supported_protocol_versions();
-        let is_enabled = settings.http_front && versions.contains(&ProtocolVersion::V_2026_07_28);
+        let is_enabled = settings.http_front && versions.contains(&PROTOCOL_VERSION);
         let gate = Gate::new(&config);
         let (limit, stop) = (config.max_request_body_bytes, config.cancellation_token.clone());
         let sessions = Sessions::new(settings.http_session_timeout, settings.http_max_sessions);
@@ -208,7 +209,8 @@ impl<H: ServerHandler> FastPath<H> {
     }
 
     /// rmcp's answer.
-    fn forward(&self, request: Request) -> impl Future<Output = Response> {
+    fn forward(&self, mut request: Request) -> impl Future<Output = Response> {
+        accept::name_kinds(request.headers_mut());
         let handled = Box::pin(self.rmcp.handle(request));
         async { handled.await.map(Body::new) }
     }

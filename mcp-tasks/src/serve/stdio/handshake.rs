@@ -4,6 +4,8 @@ use rmcp::RoleServer;
 use rmcp::model::{ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion};
 use rmcp::service::RxJsonRpcMessage;
 
+use crate::host::extension::PROTOCOL_VERSION;
+
 /// Keeps from rmcp what comes before the first request and is no request: rmcp ends the server for it. A client may well have
 /// something to say that early: that it no longer waits for the `server/discover` it began with, or an answer to a question
 /// of the process that was there before.
@@ -43,7 +45,7 @@ impl HandshakeFilter {
             ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
             request => {
                 let meta = request.get_meta();
-                meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+                meta.missing_required_keys(&PROTOCOL_VERSION).is_empty()
                     && meta
                         .protocol_version()
                         .is_some_and(|version| self.versions.contains(&version))
