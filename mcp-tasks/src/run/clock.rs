@@ -8,9 +8,15 @@ use std::time::SystemTime;
 use mcp_tasks_core::Timestamp;
 
 #[cfg(any(test, feature = "testing"))]
+#[cfg_attr(
+    not(feature = "testing"),
+    allow(unreachable_pub, dead_code, reason = "public with the feature `testing`")
+)]
 mod tokio_clock;
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(all(test, not(feature = "testing")))]
+pub(crate) use tokio_clock::TokioClock;
+#[cfg(feature = "testing")]
 pub use tokio_clock::TokioClock;
 
 /// Tells the time to the engine and, through it, to the store.
