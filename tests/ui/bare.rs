@@ -56,7 +56,8 @@ pub enum Place {
 /// The tools; the derives of other crates need the prelude, these attributes do not.
 #[no_implicit_prelude]
 pub mod tools {
-    use ::renamed::{Args, Caller, Denied, State, ToolContext, ToolDefinition, ToolError, mcp_task, mcp_tool};
+    use ::renamed::{Args, Caller, Denied, State, ToolContext, ToolError, mcp_task, mcp_tool};
+    use ::renamed::tool::ToolDefinition;
     use ::std::option::Option::{self, Some};
     use ::std::result::Result::{Err, Ok};
     use ::std::string::String;
