@@ -99,20 +99,20 @@ fn of_looking(error: GetStreamError, client: &Client, domain: Option<&str>, reac
     }
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<RequestError>());
     let nobody = source.is_some_and(|source| source.kind() == RequestErrorKind::NoResponders);
-    match (nobody, reached) {
-        (true, true) => nobody_answers(error),
+    match (nobody, reached, domain) {
+        (false, ..) => of_request(error),
+        (true, true, _) => nobody_answers(error),
         // What lies between may come up later, as when a leaf is started before its hub.
-        (true, false) if let Some(domain) = domain => unavailable(
+        (true, false, Some(domain)) => unavailable(
             format!("nobody answers for the JetStream domain `{domain}`: it is not there, or out of reach at present"),
             error,
         ),
-        (true, false) if client.server_info().jetstream => refused(
+        (true, false, None) if client.server_info().jetstream => refused(
             "JetStream is not enabled for this account of the NATS server, or only in a domain, to be named as `domain`",
         ),
-        (true, false) => {
+        (true, false, None) => {
             refused("the NATS server runs without JetStream; start it with `--jetstream` and a `--store_dir`")
         }
-        (false, _) => of_request(error),
     }
 }
 
