@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_tasks_core::StoreError;
@@ -15,6 +16,9 @@ use crate::task::TaskEngine;
 mod builder;
 
 pub use builder::TaskRuntimeBuilder;
+
+/// Whether tools that no client can call were warned of. Once is enough: a handler is wrapped for each session.
+static IS_WARNED: AtomicBool = AtomicBool::new(false);
 
 /// Tools, store and configuration of a server, checked and ready to run; cloning shares it.
 ///
@@ -70,7 +74,9 @@ impl TaskRuntime {
         }
         problems.finish()?;
         let server = TaskServer::new(self.operations.clone(), handler);
-        if let Some(warning) = server.uncallable_tools() {
+        if let Some(warning) = server.uncallable_tools()
+            && !IS_WARNED.swap(true, Ordering::Relaxed)
+        {
             tracing::warn!("{warning}");
         }
         Ok(server)
